@@ -1,0 +1,122 @@
+"""Accounting entities: accounts, users, associations, QOS (sacctmgr's tables).
+
+Limits are None when not set. TRES limits are `model.tres.Tres` in its units. An association is a node of the tree: an
+account (user empty) or a user under an account. The root account always exists.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from slurmbridge.model.tres import Tres
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits that associations and QOS share. Minutes for wall times."""
+
+    grp_jobs: int | None = None
+    grp_jobs_accrue: int | None = None
+    grp_submit: int | None = None
+    grp_wall: int | None = None
+    grp_tres: Tres = ()
+    grp_tres_mins: Tres = ()
+    grp_tres_run_mins: Tres = ()
+    max_jobs: int | None = None  # association: per user; QOS: MaxJobsPerUser
+    max_jobs_accrue: int | None = None
+    max_submit: int | None = None
+    max_wall: int | None = None  # per job
+    max_tres_per_job: Tres = ()
+    max_tres_per_node: Tres = ()
+    max_tres_mins_per_job: Tres = ()
+
+
+class Qos(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    qos_id: int = 0
+    description: str = ""
+    priority: int = 0
+    grace_time: int = 0
+    preempt: tuple[str, ...] = ()
+    preempt_mode: str = "cluster"
+    preempt_exempt_time: int | None = None
+    flags: tuple[str, ...] = ()  # DenyOnLimit, NoReserve, ... canonical spelling
+    usage_factor: float = 1.0
+    usage_threshold: float | None = None
+    limits: Limits = Limits()
+    max_tres_per_user: Tres = ()
+    max_tres_per_account: Tres = ()
+    max_jobs_per_account: int | None = None
+    max_submit_per_account: int | None = None
+    max_tres_run_mins_per_user: Tres = ()
+    max_tres_run_mins_per_account: Tres = ()
+    min_tres_per_job: Tres = ()
+    preemptible: bool | None = None  # ours
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    description: str = ""
+    organization: str = ""
+    coordinators: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    default_account: str = ""
+    default_wckey: str = ""
+    admin_level: str = "None"  # None, Operator, Administrator
+
+
+class Assoc(msgspec.Struct, frozen=True, kw_only=True):
+    assoc_id: int
+    account: str
+    user: str = ""  # empty: the account itself
+    partition: str = ""
+    parent: str = ""  # parent account; empty for root and for users
+    shares: int = 1  # Fairshare
+    shares_parent: bool = False  # Fairshare=parent
+    priority: int | None = None
+    qos: tuple[str, ...] | None = None  # None: inherited
+    default_qos: str = ""
+    is_default: bool = False
+    comment: str = ""
+    limits: Limits = Limits()
+    deserved_tres: Tres = ()  # ours, per pool "": the whole cluster
+    over_quota_weight: int | None = None
+    queue_priority: int | None = None
+    pool: str = ""
+
+
+class Wckey(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    user: str
+
+
+class Transaction(msgspec.Struct, frozen=True, kw_only=True):
+    time: float
+    action: str
+    actor: str
+    where: str = ""
+    info: str = ""
+
+
+class Accounting(msgspec.Struct, frozen=True, kw_only=True):
+    """All entities. Small (thousands), replaced whole by `replace`; lookups in `submit.associations`."""
+
+    clusters: tuple[str, ...] = ()
+    accounts: tuple[Account, ...] = ()
+    users: tuple[User, ...] = ()
+    assocs: tuple[Assoc, ...] = ()
+    qos: tuple[Qos, ...] = ()
+    wckeys: tuple[Wckey, ...] = ()
+    revision: int = 0
+
+
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Decayed use of one association: TRES-seconds by name, decayed to `as_of`."""
+
+    assoc_id: int
+    as_of: float
+    raw: tuple[tuple[str, float], ...] = ()
+    wall_s: float = 0.0

@@ -1,0 +1,213 @@
+"""The cluster as configured and as it stands: nodes, devices, partitions, licences, the whole slurm.conf.
+
+Configuration records come from `lang.slurm_conf`; `Node` and `Partition` are the live records (`scontrol update` may
+change them). Times of limits are minutes, memory MiB.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from slurmbridge.model.states import NodeBase, NodeFlag, PartitionState
+
+
+class Device(msgspec.Struct, frozen=True, kw_only=True):
+    """One device of gres.conf."""
+
+    name: str = "gpu"
+    index: int = 0
+    type: str = ""
+    file: str = ""
+    memory_mib: int = 0  # 0 = not known: fractions by memory then use SLURMBRIDGE's default of 80 GiB
+    cores: str = ""
+    links: str = ""
+
+
+class NodeConf(msgspec.Struct, frozen=True, kw_only=True):
+    """One node of NodeName lines (expanded), or a virtual node."""
+
+    name: str
+    address: str = ""
+    host: str = ""
+    cpus: int = 1
+    boards: int = 1
+    sockets: int = 1
+    cores_per_socket: int = 1
+    threads_per_core: int = 1
+    real_memory: int = 1
+    tmp_disk: int = 0
+    weight: int = 1
+    features: tuple[str, ...] = ()
+    gres: str = ""  # as written: "gpu:a100:4"
+    devices: tuple[Device, ...] = ()
+    reason: str = ""
+    state: str = "UNKNOWN"
+    port: int = 6818
+    core_spec_count: int = 0
+    mem_spec_limit: int = 0
+    extra: str = ""
+    comment: str = ""
+    index: int = 0  # order in the file
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as it stands. Allocated amounts are derived from running jobs by the daemon's `Nodes` index."""
+
+    conf: NodeConf
+    base: NodeBase = NodeBase.IDLE
+    flags: frozenset[NodeFlag] = frozenset()
+    reason: str = ""
+    reason_uid: int | None = None
+    reason_time: float | None = None
+    alloc_cpus: int = 0
+    alloc_memory: int = 0
+    alloc_devices: tuple[tuple[int, int, int], ...] = ()  # (index, milli, mib) in use
+    running_jobs: tuple[int, ...] = ()
+    completing_jobs: tuple[int, ...] = ()
+    owner_uid: int | None = None  # exclusive=user
+    free_memory: int | None = None  # MiB, measured
+    cpu_load: float | None = None
+    boot_time: float = 0.0
+    slurmd_start_time: float = 0.0
+    last_busy_time: float = 0.0
+    features_active: tuple[str, ...] = ()
+    os: str = ""
+    arch: str = "x86_64"
+    comment: str = ""
+    extra: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.conf.name
+
+
+class Partition(msgspec.Struct, frozen=True, kw_only=True):
+    """A PartitionName line (or what scontrol made of it). None = not set."""
+
+    name: str
+    nodes: tuple[str, ...] = ()  # expanded, in configuration order
+    nodes_text: str = ""  # as written
+    default: bool = False
+    state: PartitionState = PartitionState.UP
+    max_time: int | None = None  # minutes; None = unlimited
+    default_time: int | None = None
+    max_nodes: int | None = None
+    min_nodes: int = 0
+    allow_groups: tuple[str, ...] = ()  # empty = ALL
+    allow_accounts: tuple[str, ...] = ()
+    deny_accounts: tuple[str, ...] = ()
+    allow_qos: tuple[str, ...] = ()
+    deny_qos: tuple[str, ...] = ()
+    alloc_nodes: str = "ALL"
+    qos: str = ""
+    hidden: bool = False
+    root_only: bool = False
+    req_resv: bool = False
+    disable_root_jobs: bool = False
+    exclusive_user: bool = False
+    exclusive_topo: bool = False
+    lln: bool = False
+    oversubscribe: str = "NO"  # NO, EXCLUSIVE, YES:n, FORCE:n
+    over_time_limit: int | None = None
+    priority_job_factor: int = 1
+    priority_tier: int = 1
+    preempt_mode: str = ""  # empty: the cluster's
+    grace_time: int = 0
+    max_cpus_per_node: int | None = None
+    max_cpus_per_socket: int | None = None
+    def_mem_per_node: int | None = None
+    def_mem_per_cpu: int | None = None
+    max_mem_per_node: int | None = None
+    max_mem_per_cpu: int | None = None
+    job_defaults: str = ""
+    suspend_time: int | None = None
+    tres_billing_weights: str = ""
+    index: int = 0
+
+
+class LicenseConf(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    total: int
+
+
+class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that slurm.conf and its companions say.
+
+    `values` has every plain key as (Slurm's own spelling, text as `scontrol show config` prints it before defaults);
+    what the code acts on has a field of its own.
+    """
+
+    cluster_name: str = "cluster"
+    conf_file: str = ""  # path, empty when no file was given
+    control_host: str = "localhost"
+    control_addr: str = ""
+    slurm_user: str = "root"
+    nodes: tuple[NodeConf, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    licenses: tuple[LicenseConf, ...] = ()
+    gres_types: tuple[str, ...] = ()
+    values: tuple[tuple[str, str], ...] = ()  # key -> text, in file order, last wins already applied
+    without_effect: tuple[tuple[str, int, str], ...] = ()  # (file, line, key) of known keys that mean nothing here
+    down_nodes: tuple[tuple[tuple[str, ...], str, str], ...] = ()  # (names, state, reason)
+    first_job_id: int = 1
+    max_job_id: int = 67_043_328
+    max_job_count: int = 10_000
+    max_array_size: int = 1001
+    max_array_tasks: int = 1001
+    min_job_age: int = 300
+    kill_wait: int = 30
+    message_timeout: int = 10
+    inactive_limit: int = 0
+    wait_time: int = 0
+    kill_on_bad_exit: bool = False
+    job_requeue: bool = True
+    job_file_append: bool = False
+    enforce_part_limits: str = "NO"  # NO, ANY, ALL
+    enforce: frozenset[str] = frozenset()  # of AccountingStorageEnforce: associations, limits, qos, safe, wckeys
+    def_mem_per_cpu: int | None = None
+    def_mem_per_node: int | None = None
+    def_mem_per_gpu: int | None = None
+    def_cpu_per_gpu: int | None = None
+    max_mem_per_cpu: int | None = None
+    max_mem_per_node: int | None = None
+    select_type_parameters: frozenset[str] = frozenset({"CR_CPU"})
+    select_type: str = "select/cons_tres"
+    over_time_limit: int = 0
+    complete_wait: int = 0
+    return_to_service: int = 0
+    priority_type: str = "priority/multifactor"
+    priority_weight_age: int = 0
+    priority_weight_assoc: int = 0
+    priority_weight_fairshare: int = 0
+    priority_weight_job_size: int = 0
+    priority_weight_partition: int = 0
+    priority_weight_qos: int = 0
+    priority_weight_tres: str = ""
+    priority_max_age: int = 7 * 86400  # seconds
+    priority_decay_half_life: int = 7 * 86400
+    priority_favor_small: bool = False
+    preempt_type: str = "preempt/none"
+    preempt_mode: str = "OFF"
+    scheduler_type: str = "sched/backfill"
+    scheduler_parameters: str = ""
+    dependency_parameters: str = ""
+    accounting_tres: tuple[str, ...] = ()
+    store_flags: frozenset[str] = frozenset()
+    propagate_limits: tuple[str, ...] = ("ALL",)
+    mail_prog: str = ""
+    private_data: frozenset[str] = frozenset()
+    allow_spec_resources: bool = False
+    track_wckey: bool = False
+    topology: str = "topology/default"
+    mpi_default: str = "none"
+    task_prolog: str = ""
+    prolog: str = ""
+    epilog: str = ""
+    spool_dir: str = ""  # SlurmdSpoolDir, for display
+
+    def partition(self, name: str) -> Partition | None:
+        return next((p for p in self.partitions if p.name == name), None)
+
+    @property
+    def default_partition(self) -> Partition | None:
+        return next((p for p in self.partitions if p.default), None)

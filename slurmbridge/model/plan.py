@@ -1,0 +1,85 @@
+"""What the planner is told and what it answers (design section 8.3).
+
+    snapshot = snapshot.apply(delta)
+    plan, memo = plan_cycle(snapshot, config, now, memo)
+
+`Delta` carries whole records; the snapshot keeps columns. Everything crosses a process border as msgpack.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from slurmbridge.model.accounts import Accounting, UsageRow
+from slurmbridge.model.cluster import ClusterConfig, Node, Partition
+from slurmbridge.model.job import Allocation, Job
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """An advance reservation (`scontrol create reservation`)."""
+
+    name: str
+    start_time: float
+    end_time: float
+    nodes: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    partition: str = ""
+    features: str = ""
+    flags: tuple[str, ...] = ()
+    licenses: str = ""
+    comment: str = ""
+
+
+class Delta(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes since the last one. None = unchanged."""
+
+    version: int
+    config: ClusterConfig | None = None
+    accounting: Accounting | None = None
+    partitions: tuple[Partition, ...] | None = None  # all of them, with scontrol's changes
+    nodes: tuple[Node, ...] = ()  # changed ones: state, flags (allocated amounts are derived from jobs)
+    jobs: tuple[Job, ...] = ()  # pending that may run now or wait for a known time, and running or completing ones
+    gone: tuple[int, ...] = ()  # job ids that ended or are held: forget them
+    usage: tuple[UsageRow, ...] | None = None
+    reservations: tuple[Reservation, ...] | None = None
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """Start this job, or the next task of this array record, now."""
+
+    job_id: int
+    array_task_id: int | None = None
+    allocation: Allocation
+    explanation: str = ""
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a job waits. `start`: expected start, None when not known."""
+
+    job_id: int
+    reason: str
+    detail: str = ""  # for scontrol and `slurmbridge why`
+    start: float | None = None
+    nodes: tuple[str, ...] = ()  # expected nodes
+
+
+class Eviction(msgspec.Struct, frozen=True, kw_only=True):
+    """End a run so that another may start."""
+
+    job_id: int
+    mode: str  # REQUEUE, CANCEL, SUSPEND
+    for_job: int
+    grace_s: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One cycle's answer. `version`: of the snapshot it was made from."""
+
+    version: int
+    starts: tuple[Start, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()  # of those whose reason, detail, start or priority changed
+    evictions: tuple[Eviction, ...] = ()
+    priorities: tuple[tuple[int, int], ...] = ()  # (job_id, priority) where it changed
+    wake_at: float | None = None  # when a cycle is due even if nothing happens
+    cycle_s: float = 0.0  # filled in by the worker

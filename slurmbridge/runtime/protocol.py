@@ -1,0 +1,151 @@
+"""Where runs happen: one Protocol for processes on virtual nodes (`runtime.local`) and pods (`runtime.kube`).
+
+A run is (job_id, restarts); each of its nodes has a rank and one supervisor. `launch` is idempotent by
+(job_id, restarts, rank). Everything a supervisor tells is a `Report`, delivered to the `listener` in order per run and
+again after a reconnect until `acknowledge` was called with its sequence number (exactly-once is the daemon's business:
+it ignores numbers it has seen).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from slurmbridge.model.job import Step, Usage
+
+
+class RunKey(msgspec.Struct, frozen=True):
+    job_id: int
+    restarts: int
+
+
+class LaunchNode(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank of a run."""
+
+    rank: int
+    node: str
+    cpus: int
+    cpu_ids: tuple[int, ...] = ()
+    memory_mib: int = 0
+    tasks: int = 1
+    devices: tuple[tuple[int, int, int], ...] = ()  # (index, milli, mib)
+    device_files: tuple[str, ...] = ()
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the supervisors of a run need; times in seconds from the start on the supervisor's boot clock."""
+
+    key: RunKey
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    user: str
+    home: str
+    shell: str
+    nodes: tuple[LaunchNode, ...]
+    script: bytes | None  # None: no batch script (salloc, srun)
+    script_args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()  # complete environment of the batch script (manifest.environment)
+    base_env: tuple[tuple[str, str], ...] = ()  # SLURM_* of the job for steps of foreign srun callers
+    login_env: bool = False  # --export=NONE/list, --get-user-env: add the user's login environment first
+    work_dir: str
+    umask: int
+    std_in: str  # absolute patterns, %-letters not yet replaced
+    std_out: str
+    std_err: str  # empty: with stdout
+    append: bool
+    pattern_values: tuple[tuple[str, str], ...]  # letter -> value: j A a x u J ...; N n t s are the supervisor's
+    rlimits: tuple[tuple[str, int, int], ...] = ()
+    time_limit_s: int | None = None
+    kill_wait_s: int = 30
+    over_time_s: int = 0
+    signal: tuple[int, int, bool] | None = None  # (number, seconds before the end, batch shell only)
+    kill_on_bad_exit: bool = False
+    wait_time_s: int = 0
+    mpi_default: str = "none"
+    node_cpus: tuple[tuple[str, int], ...] = ()
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """All supervisors of the run met and the batch script was started."""
+
+    key: RunKey
+    sequence: int
+    time: float
+    batch_pid: int = 0
+
+
+class StepChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """A step began or ended (the record tells)."""
+
+    key: RunKey
+    sequence: int
+    step: Step
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """All processes of all nodes are gone. `why`: "exit", "timeout", "cancelled", "requeue", "node_fail", "launch", "oom"."""
+
+    key: RunKey
+    sequence: int
+    time: float
+    status: int  # wait status of the batch script
+    why: str = "exit"
+    usage: Usage = Usage()
+    steps: tuple[Step, ...] = ()
+    message: str = ""
+
+
+class Lost(msgspec.Struct, frozen=True, kw_only=True):
+    """It is proved that nothing of this run exists any more and no exit record is left (host rebooted, supervisor killed)."""
+
+    key: RunKey
+    sequence: int
+    time: float
+    message: str = ""
+
+
+Report = Started | StepChanged | Ended | Lost
+
+
+class NodeSample(msgspec.Struct, frozen=True, kw_only=True):
+    """What is measured on a node."""
+
+    node: str
+    responding: bool = True
+    free_memory_mib: int | None = None
+    cpu_load: float | None = None
+    boot_time: float = 0.0
+    os: str = ""
+
+
+class Runtime(Protocol):
+    """All calls are made on the daemon's event loop and return at once; failures come as reports."""
+
+    async def start(self, listener: Callable[[Report], None]) -> None: ...
+    async def adopt(self, expected: Sequence[RunKey]) -> None:
+        """After a restart: find these runs again. Unknown ones that are found are ended; missing ones reported Lost."""
+
+    def launch(self, launch: Launch) -> None: ...
+    def acknowledge(self, key: RunKey, sequence: int) -> None: ...
+    def kill(self, key: RunKey, why: str) -> None:
+        """SIGCONT, SIGTERM to all steps and the batch script, KillWait, then SIGKILL to everything. `why` comes back in Ended."""
+
+    def signal(self, key: RunKey, signal: int, scope: str, step_id: int | None = None) -> None:
+        """scope: "" = steps (batch script when there are none), "batch", "full"."""
+
+    def suspend(self, key: RunKey) -> None: ...
+    def resume(self, key: RunKey) -> None: ...
+    def set_time_limit(self, key: RunKey, limit_s: int | None) -> None:
+        """Seconds from the run's start."""
+
+    def notify(self, key: RunKey, message: str) -> None:
+        """A line to the job's stderr."""
+
+    def step_address(self, key: RunKey) -> str:
+        """Address of the rank-0 supervisor's socket for srun."""
+
+    def sample(self) -> Sequence[NodeSample]: ...
+    async def stop(self, *, end_jobs: bool) -> None: ...

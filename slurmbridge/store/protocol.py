@@ -1,0 +1,114 @@
+"""What the daemon asks of the store. Writes are values queued to one writer; reads return records.
+
+Group commit: the writer takes all that is queued, commits once, then resolves the futures. It never waits on a timer.
+Ops marked `droppable` (submissions) fail alone when the disk is full; the others stay queued and are tried again until
+they are durable, while `healthy` is False and nothing new is accepted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from slurmbridge.commands.effects import JobFilter, JobRow
+from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
+from slurmbridge.model.cluster import Node, Partition
+from slurmbridge.model.job import Job, Step
+from slurmbridge.model.plan import Reservation
+
+
+class InsertJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """New jobs of one submission in one transaction. Blobs are stored once by SHA-256 hex."""
+
+    jobs: tuple[Job, ...]
+    nonce: str
+    uid: int
+    blobs: tuple[tuple[str, bytes], ...] = ()  # (sha, content)
+
+
+class PutJobs(msgspec.Struct, frozen=True, kw_only=True):
+    """Changed (or split-off) jobs, keyed (job_id, restarts). A finished run gets its usage rolled up exactly once."""
+
+    jobs: tuple[Job, ...]
+
+
+class PutSteps(msgspec.Struct, frozen=True, kw_only=True):
+    steps: tuple[Step, ...]
+
+
+class PutNodes(msgspec.Struct, frozen=True, kw_only=True):
+    """Administrative state of nodes that must survive a restart (drain, reasons); events for sacctmgr."""
+
+    nodes: tuple[Node, ...]
+
+
+class PutPartitions(msgspec.Struct, frozen=True, kw_only=True):
+    """Partitions as scontrol made them; an empty `partitions` forgets all changes."""
+
+    partitions: tuple[Partition, ...]
+
+
+class PutReservations(msgspec.Struct, frozen=True, kw_only=True):
+    reservations: tuple[Reservation, ...]
+
+
+class PutAccounting(msgspec.Struct, frozen=True, kw_only=True):
+    accounting: Accounting
+    transactions: tuple[Transaction, ...] = ()
+
+
+class PutUsage(msgspec.Struct, frozen=True, kw_only=True):
+    rows: tuple[UsageRow, ...]
+
+
+class PutMark(msgspec.Struct, frozen=True, kw_only=True):
+    """A named number that must survive: "next_job_id" (never goes down), "boot" ..."""
+
+    name: str
+    value: str
+
+
+Op = (
+    InsertJobs
+    | PutJobs
+    | PutSteps
+    | PutNodes
+    | PutPartitions
+    | PutReservations
+    | PutAccounting
+    | PutUsage
+    | PutMark
+)
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the daemon keeps in memory, as last committed."""
+
+    jobs: tuple[Job, ...] = ()  # not finished, or ended after `recent_since`; last run of each
+    steps: tuple[Step, ...] = ()  # running steps of those
+    nodes: tuple[Node, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
+    accounting: Accounting | None = None  # None: a new store
+    usage: tuple[UsageRow, ...] = ()
+    next_job_id: int = 0  # 0: a new store
+    marks: tuple[tuple[str, str], ...] = ()
+
+
+class Store(Protocol):
+    """Thread rules: `write` from any thread, `done(error)` is called from the writer's thread; reads block their thread."""
+
+    def load(self, recent_since: float) -> Loaded: ...
+    def write(self, ops: Sequence[Op], done: Callable[[Exception | None], None], *, droppable: bool = False) -> None: ...
+    def job_of_nonce(self, uid: int, nonce: str) -> int | None:
+        """The first job id of an earlier submission with this nonce."""
+
+    def blob(self, sha: str) -> bytes | None: ...
+    def history(self, wanted: JobFilter) -> tuple[JobRow, ...]: ...
+    def transactions(self, start: float | None, end: float | None) -> tuple[Transaction, ...]: ...
+    @property
+    def healthy(self) -> bool: ...
+    def close(self) -> None:
+        """Commit what is queued and close; idempotent."""

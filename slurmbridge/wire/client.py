@@ -1,0 +1,73 @@
+"""Frames between a thin client and the daemon. Sans I/O, standard library only, and next to no imports.
+
+A frame is 4 bytes of big-endian length (of what follows), one type byte, then the payload. `pack` joins byte strings
+with 4-byte lengths, `unpack` splits them again. A frame is at most 8 MiB, checked before it is read.
+
+Client to daemon
+    H  hello: version, nonce (16 bytes), umask (octal), columns, sid, tty flags ("io": i stdin, o stdout is a terminal),
+       host, cwd, rlimits ("NOFILE:1024:4096,..."), number of argv strings, argv..., environment as NAME=VALUE...
+    F  answer to A or I: errno (decimal), path, content
+    S  a signal the client caught (decimal)
+Daemon to client
+    O  bytes for stdout        E  bytes for stderr
+    A  send a file: name, limit (decimal), "p" to search PATH or ""
+    I  send standard input: limit (decimal), "l" for one line or ""
+    T  take over as a step: address of the supervisor's socket, request bytes (wire.step)
+    L  run the command in the local interpreter
+    X  exit code (decimal); the last frame
+
+Version 1. A daemon answers an unknown version with E and X.
+"""
+
+VERSION = b"1"
+MAX_FRAME = 8 * 1024 * 1024
+
+
+def frame(kind: bytes, payload: bytes) -> bytes:
+    """One frame; kind is one byte."""
+    return (len(payload) + 1).to_bytes(4, "big") + kind + payload
+
+
+def pack(*parts: bytes) -> bytes:
+    """Parts with their lengths."""
+    return b"".join([len(part).to_bytes(4, "big") + part for part in parts])
+
+
+def unpack(payload: bytes) -> list[bytes]:
+    """The parts again; ValueError when the lengths do not add up."""
+    parts: list[bytes] = []
+    at, end = 0, len(payload)
+    while at < end:
+        size = int.from_bytes(payload[at : at + 4], "big")
+        at += 4
+        if at + size > end:
+            raise ValueError("a part ends behind its frame")
+        parts.append(payload[at : at + size])
+        at += size
+    return parts
+
+
+class Decoder:
+    """Collects bytes, gives whole frames. `feed` returns a list of (kind, payload); ValueError on an oversized frame."""
+
+    def __init__(self, limit: int = MAX_FRAME) -> None:
+        self._buffer = bytearray()
+        self._limit = limit
+
+    def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
+        buffer = self._buffer
+        buffer += data
+        frames: list[tuple[bytes, bytes]] = []
+        at = 0
+        while len(buffer) - at >= 4:
+            size = int.from_bytes(buffer[at : at + 4], "big")
+            if not 1 <= size <= self._limit:
+                raise ValueError(f"a frame of {size} bytes")
+            if len(buffer) - at - 4 < size:
+                break
+            body = bytes(buffer[at + 4 : at + 4 + size])
+            frames.append((body[:1], body[1:]))
+            at += 4 + size
+        if at:
+            del buffer[:at]
+        return frames
