@@ -95,9 +95,7 @@ class LangError(InputError):
     Attributes: message, place (0-based offset in `text`), expected (human words, may be empty), text.
     """
 
-    def __init__(
-        self, message: str, *, text: str = "", place: int = 0, expected: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, message: str, *, text: str = "", place: int = 0, expected: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.message, self.text, self.place, self.expected = message, text, place, expected
 

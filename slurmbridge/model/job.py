@@ -212,7 +212,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     admin_comment: str = ""
     system_comment: str = ""
     cancelled_by: int | None = None  # uid
-    kill_reason: str = ""  # why a running job is being ended: "cancel", "timeout", "requeue", "requeue_hold", "node_fail"
+    kill_reason: str = (
+        ""  # why a running job is being ended: "cancel", "timeout", "requeue", "requeue_hold", "node_fail"
+    )
     time_limit_end: float | None = None  # when the limit falls due, wall clock (display)
     usage: "Usage | None" = None  # of the whole run, from the supervisors
     revision: int = 0  # grows with each change

@@ -1,0 +1,164 @@
+"""What becomes of a run whose processes are gone: its final state, or its next run.
+
+Sources: sbatch(1) --requeue, scontrol(1) requeue, sacct(1) JOB STATE CODES and ExitCode.
+"""
+
+from __future__ import annotations
+
+import enum
+import signal as signals
+
+import msgspec
+from msgspec.structs import replace
+
+from slurmbridge.lifecycle.table import Event, following
+from slurmbridge.model.job import Job, Usage
+from slurmbridge.model.states import JobFlag, JobState, Reason
+
+
+class Death(enum.Enum):
+    """Why the processes are gone; value: the words of a supervisor's report and of Job.kill_reason."""
+
+    EXIT = "exit"
+    CANCEL = "cancelled"
+    TIME_LIMIT = "timeout"
+    DEADLINE = "deadline"
+    REQUEUE = "requeue"
+    REQUEUE_HOLD = "requeue_hold"
+    PREEMPT = "preempt"
+    NODE_FAIL = "node_fail"
+    LAUNCH = "launch"
+    OUT_OF_MEMORY = "oom"
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """`ended`: the record of the run as history keeps it. `again`: the pending job that follows it, or None."""
+
+    ended: Job
+    again: Job | None = None
+
+
+_EVENTS = {
+    Death.CANCEL: Event.CANCEL,
+    Death.TIME_LIMIT: Event.TIME_LIMIT,
+    Death.DEADLINE: Event.DEADLINE,
+    Death.PREEMPT: Event.PREEMPT,
+    Death.NODE_FAIL: Event.NODE_FAIL,
+    Death.LAUNCH: Event.LAUNCH_FAIL,
+    Death.OUT_OF_MEMORY: Event.OUT_OF_MEMORY,
+}
+_REASONS = {
+    Death.TIME_LIMIT: Reason.TIME_LIMIT,
+    Death.DEADLINE: Reason.DEADLINE,
+    Death.NODE_FAIL: Reason.NODE_DOWN,
+    Death.LAUNCH: Reason.LAUNCH_FAILURE,
+    Death.OUT_OF_MEMORY: "OutOfMemory",
+}
+_AGAIN = (Death.REQUEUE, Death.REQUEUE_HOLD)
+_AGAIN_IF_ALLOWED = (Death.NODE_FAIL, Death.PREEMPT)
+
+
+def settle(job: Job, death: Death, status: int, time: float, usage: Usage | None = None) -> Settled:
+    """The run of `job` is over. status: wait status of the batch script."""
+    if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.spec.requeue):
+        return _requeued(job, death, status, time, usage)
+    if death is Death.LAUNCH:
+        return _requeued(job, Death.REQUEUE_HOLD, status, time, usage, reason=Reason.LAUNCH_FAILURE, admin=True)
+    return Settled(ended=_ended(job, death, status, time, usage))
+
+
+def _ended(job: Job, death: Death, status: int, time: float, usage: Usage | None) -> Job:
+    event = _EVENTS.get(death) or (Event.EXIT_NONZERO if status else Event.EXIT_ZERO)
+    state = job.state if job.state.is_finished else following(job.state, event)
+    if state is None:
+        raise ValueError(f"{event} in state {job.state}")
+    if death in (Death.TIME_LIMIT, Death.DEADLINE):
+        status = 0
+    elif death is Death.CANCEL:
+        status = status & 0x7F or signals.SIGTERM.value if status & 0x7F or not status else status
+    return replace(
+        job,
+        state=state,
+        flags=job.flags - {JobFlag.COMPLETING, JobFlag.STOPPED},
+        reason=_REASONS.get(death) or _exit_reason(state, status),
+        reason_text="",
+        end_time=job.end_time if JobFlag.COMPLETING in job.flags and job.end_time else time,
+        exit_code=encode(status),
+        kill_reason="",
+        usage=usage or job.usage,
+    )
+
+
+def _exit_reason(state: JobState, status: int) -> str:
+    if state is not JobState.FAILED:
+        return Reason.NONE
+    number = status & 0x7F
+    return f"{Reason.RAISED_SIGNAL}:{number}({signal_text(number)})" if number else Reason.NON_ZERO_EXIT
+
+
+def _requeued(
+    job: Job,
+    death: Death,
+    status: int,
+    time: float,
+    usage: Usage | None,
+    *,
+    reason: str = "",
+    admin: bool = False,
+) -> Settled:
+    """The old run as history shows it, and the job pending again under the same id with the next restart count."""
+    old_state = {
+        Death.NODE_FAIL: JobState.NODE_FAIL,
+        Death.PREEMPT: JobState.PREEMPTED,
+    }.get(death)
+    flags = frozenset() if old_state else frozenset({JobFlag.REQUEUED})
+    base = old_state or (job.state if job.state.is_finished else JobState.CANCELLED)
+    ended = replace(
+        job,
+        state=base,
+        flags=flags,
+        end_time=time,
+        exit_code=encode(status),
+        kill_reason="",
+        reason=Reason.NONE,
+        usage=usage or job.usage,
+    )
+    hold = death is Death.REQUEUE_HOLD
+    again = replace(
+        job,
+        restarts=job.restarts + 1,
+        state=JobState.PENDING,
+        flags=frozenset({JobFlag.REQUEUE_HOLD}) if hold else frozenset(),
+        reason=reason or ("JobHeldUser" if hold else Reason.NONE),
+        reason_text="",
+        held_by=("admin" if admin else "user") if hold else "",
+        priority=0 if hold else 1,
+        eligible_time=None if hold else time,
+        accrue_time=None if hold else time,
+        start_time=None,
+        end_time=None,
+        suspend_time=None,
+        pre_suspend_s=0.0,
+        allocation=None,
+        batch_host="",
+        exit_code=0,
+        derived_exit_code=0,
+        kill_reason="",
+        time_limit_end=None,
+        cancelled_by=None,
+        usage=None,
+    )
+    return Settled(ended=ended, again=again)
+
+
+def encode(status: int) -> int:
+    """A wait status as it is stored: exit code << 8 | signal."""
+    return status & 0xFF7F
+
+
+def signal_text(number: int) -> str:
+    """The text that strsignal gives, as Slurm's reasons show it."""
+    try:
+        return signals.strsignal(number) or f"Unknown signal {number}"
+    except ValueError:
+        return f"Unknown signal {number}"
