@@ -6,7 +6,7 @@ A command parses `call.argv`, yields effects, and returns its exit code. It neve
 daemon (or the local interpreter, for what needs no daemon) performs the effects in order. `Site` gives reads of the
 controller's memory; they are plain calls, valid for the moment between two yields.
 
-Answers: `Print` None; `ReadFile`/`ReadStdin` -> FileData; `Submit` -> Submitted | Refused; `Change` -> Outcome;
+Answers: `Print` None; `ReadFile`/`ReadStdin` -> FileData; `Submit` -> Submitted | Refused; `Change` -> Outcome; `ChangeAll` -> tuple[Outcome, ...];
 `WaitFor` -> tuple[Job, ...] (ended); `History` -> tuple[JobRow, ...]; `Fetch` -> bytes | Refused; `Alter` -> AlterOutcome.
 """
 
@@ -131,6 +131,12 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+class ChangeAll(msgspec.Struct, frozen=True, kw_only=True):
+    """Several changes made durable together (scancel -u with thousands of jobs): answered by a tuple of Outcomes."""
+
+    changes: tuple[Change, ...]
+
+
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Per addressed job: (label such as 12_3, None or the refusal). Durable when it arrives."""
 
@@ -228,20 +234,7 @@ class Sleep(msgspec.Struct, frozen=True):
     seconds: float
 
 
-Effect = (
-    Print
-    | ReadFile
-    | ReadStdin
-    | Submit
-    | Change
-    | Alter
-    | WaitFor
-    | History
-    | Fetch
-    | Reports
-    | RunStep
-    | Sleep
-)
+Effect = Print | ReadFile | ReadStdin | Submit | Change | Alter | WaitFor | History | Fetch | Reports | RunStep | Sleep
 Command = Generator[Effect, Any, int]
 """Yields effects, is sent their answers, returns the exit code."""
 
@@ -303,7 +296,7 @@ class Site(Protocol):
 
 
 __all__ = [
-    "Alter", "AlterOutcome", "Call", "Change", "Command", "Component", "Effect", "Fetch", "FileData", "History",
+    "Alter", "AlterOutcome", "Call", "Change", "ChangeAll", "Command", "Component", "Effect", "Fetch", "FileData", "History",
     "JobFilter", "JobRow", "NoDaemon", "Outcome", "Print", "ReadFile", "ReadStdin", "Refused", "Reports", "RunStep",
     "Site", "Sleep", "Submit", "Submitted", "WaitFor", "JobSpec",
 ]  # fmt: skip

@@ -117,8 +117,6 @@ def cancel(job: Job, *, uid: int, now: float) -> Answer:
                     end_time=now,
                     start_time=now if job.start_time is None or job.start_time > now else job.start_time,
                     cancelled_by=uid,
-                    tasks=(),
-                    priority=0 if job.priority == 0 else job.priority,
                 ),
             )
         )

@@ -110,13 +110,13 @@ def _holds(job: Job, task: int) -> bool:
 
 def _began(job: Job) -> float | None:
     """When it started or was cancelled; None while it has done neither."""
-    if job.tasks or job.is_pending:
+    if job.is_pending:
         return None
     return job.start_time if job.start_time is not None else job.end_time
 
 
 def _is_over(job: Job) -> bool:
-    return not job.tasks and job.is_finished and JobFlag.COMPLETING not in job.flags
+    return job.is_finished and JobFlag.COMPLETING not in job.flags
 
 
 def _is_before(other: Job, job: Job) -> bool:

@@ -1,0 +1,152 @@
+"""The live jobs in memory, with the indexes that keep every command about one job from looking at all jobs.
+
+Jobs are kept in id order (ids only grow). Finished jobs stay until MinJobAge is over. Not thread-safe: the event
+loop alone touches it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from slurmbridge.model.job import Job, Step
+from slurmbridge.model.states import JobFlag
+
+
+def is_over(job: Job) -> bool:
+    """Ended with nothing left to clean up."""
+    return job.is_finished and JobFlag.COMPLETING not in job.flags
+
+
+def holds_resources(job: Job) -> bool:
+    """Running, suspended, or ended with processes that may still be there."""
+    return job.allocation is not None and not job.is_pending and not is_over(job)
+
+
+class JobTable:
+    def __init__(self) -> None:
+        self._jobs: dict[int, Job] = {}
+        self._arrays: dict[int, dict[int, None]] = defaultdict(dict)  # array id -> job ids
+        self._hets: dict[int, dict[int, None]] = defaultdict(dict)
+        self._children: dict[int, set[int]] = defaultdict(set)  # parent id -> dependent job ids
+        self._names: dict[tuple[int, str], set[int]] = defaultdict(set)  # unfinished, for singleton
+        self._steps: dict[int, dict[int, Step]] = defaultdict(dict)
+        self._waiting: set[int] = set()  # pending with a dependency
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self._jobs.values())
+
+    def get(self, job_id: int) -> Job | None:
+        return self._jobs.get(job_id)
+
+    def all(self) -> Iterable[Job]:
+        return self._jobs.values()
+
+    def put(self, job: Job) -> Job | None:
+        """Add or replace; returns what was there."""
+        before = self._jobs.get(job.job_id)
+        self._jobs[job.job_id] = job
+        if before is None:
+            self._index(job)
+        if is_over(job):
+            self._names[(job.spec.uid, job.spec.name)].discard(job.job_id)
+        elif before is None or is_over(before) or before.spec.name != job.spec.name:
+            self._names[(job.spec.uid, job.spec.name)].add(job.job_id)
+        if job.spec.dependency is not None:
+            if job.is_pending:
+                self._waiting.add(job.job_id)
+                for term in job.spec.dependency.terms:
+                    self._children[term.job_id].add(job.job_id)
+            else:
+                self._waiting.discard(job.job_id)
+        return before
+
+    def _index(self, job: Job) -> None:
+        if job.array_job_id:
+            self._arrays[job.array_job_id][job.job_id] = None
+        if job.het_job_id:
+            self._hets[job.het_job_id][job.job_id] = None
+
+    def forget(self, job: Job) -> None:
+        """A finished job whose time is up, or a submission that did not become durable."""
+        self._jobs.pop(job.job_id, None)
+        for index, key in ((self._arrays, job.array_job_id), (self._hets, job.het_job_id)):
+            if key and key in index:
+                index[key].pop(job.job_id, None)
+                if not index[key]:
+                    del index[key]
+        twins = self._names.get((job.spec.uid, job.spec.name))
+        if twins is not None:
+            twins.discard(job.job_id)
+            if not twins:
+                del self._names[(job.spec.uid, job.spec.name)]
+        self._waiting.discard(job.job_id)
+        self._steps.pop(job.job_id, None)
+        if job.spec.dependency is not None:
+            for term in job.spec.dependency.terms:
+                children = self._children.get(term.job_id)
+                if children is not None:
+                    children.discard(job.job_id)
+                    if not children:
+                        del self._children[term.job_id]
+
+    def family(self, job_id: int) -> Sequence[Job]:
+        """What an id in a dependency means: the array with all its tasks, the het job's components, or the job."""
+        if job_id in self._arrays:
+            return self.of_array(job_id)
+        if job_id in self._hets:
+            return self.of_het(job_id)
+        job = self._jobs.get(job_id)
+        return (job,) if job is not None else ()
+
+    def of_array(self, array_job_id: int) -> Sequence[Job]:
+        """The record of the unstarted tasks first, then the tasks in their order."""
+        members = [self._jobs[job_id] for job_id in self._arrays.get(array_job_id, ())]
+        members.sort(key=lambda job: (not job.tasks, job.array_task_id or 0))
+        return members
+
+    def array_task(self, array_job_id: int, task: int) -> Job | None:
+        """The task as a job of its own, or the record that still holds it."""
+        from slurmbridge.lifecycle.arrays import contains
+
+        for job_id in self._arrays.get(array_job_id, ()):
+            job = self._jobs[job_id]
+            if (not job.tasks and job.array_task_id == task) or (job.tasks and contains(job.tasks, task)):
+                return job
+        return None
+
+    def of_het(self, het_job_id: int) -> Sequence[Job]:
+        return [self._jobs[job_id] for job_id in self._hets.get(het_job_id, ())]
+
+    def twins(self, job: Job) -> Sequence[Job]:
+        """Unfinished jobs of the same user and name."""
+        return [self._jobs[job_id] for job_id in self._names.get((job.spec.uid, job.spec.name), ())]
+
+    def children(self, job: Job) -> Sequence[Job]:
+        """Pending jobs that depend on this one, by its raw, array or het id, or by its name (singleton)."""
+        ids: set[int] = set()
+        for key in {job.job_id, job.array_job_id, job.het_job_id} - {0}:
+            ids |= self._children.get(key, set())
+        for job_id in self._children.get(0, ()):
+            other = self._jobs.get(job_id)
+            if other is not None and (other.spec.uid, other.spec.name) == (job.spec.uid, job.spec.name):
+                ids.add(job_id)
+        return [self._jobs[i] for i in sorted(ids) if i in self._jobs and self._jobs[i].is_pending]
+
+    def waiting(self) -> Sequence[Job]:
+        """Pending jobs with a dependency."""
+        return [self._jobs[job_id] for job_id in sorted(self._waiting)]
+
+    def put_step(self, step: Step) -> None:
+        self._steps[step.job_id][step.step_id] = step
+
+    def steps(self, job_id: int) -> Sequence[Step]:
+        """Steps of the present run, by id; the batch step first."""
+        found = self._steps.get(job_id)
+        return sorted(found.values(), key=lambda step: step.step_id) if found else ()
+
+    def drop_steps(self, job_id: int) -> None:
+        self._steps.pop(job_id, None)

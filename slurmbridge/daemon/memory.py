@@ -1,0 +1,113 @@
+"""Everything the controller knows, in memory: the `Site` that commands read.
+
+Only the event loop touches it. What is in here was committed to the store, or is about to be: `daemon.core` keeps the
+order (memory first, answer after the commit).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from slurmbridge.daemon.jobtable import JobTable, holds_resources
+from slurmbridge.daemon.names import Names
+from slurmbridge.daemon.nodetable import NodeTable
+from slurmbridge.model.accounts import Accounting, UsageRow
+from slurmbridge.model.cluster import ClusterConfig, Node, Partition
+from slurmbridge.model.job import Job, Step
+from slurmbridge.model.plan import Reservation
+from slurmbridge.submit import associations
+
+
+class Memory:
+    """Implements `commands.effects.Site`."""
+
+    def __init__(self, config: ClusterConfig, names: Names, *, owner_uid: int, host: str, now: float) -> None:
+        self.config = config
+        self.names = names
+        self.owner_uid = owner_uid  # who started the daemon
+        self.daemon_host = host
+        self.start_time = now
+        self.accounting = Accounting()
+        self.table = JobTable()
+        self.node_table = NodeTable(config.nodes, now)
+        self.partition_list: list[Partition] = list(config.partitions)
+        self.reservation_list: list[Reservation] = []
+        self.usage_rows: dict[int, UsageRow] = {}
+        self._licenses: dict[str, int] = {}
+
+    # ---- jobs ----
+
+    def job(self, job_id: int) -> Job | None:
+        return self.table.get(job_id)
+
+    def jobs(self) -> Iterable[Job]:
+        return self.table.all()
+
+    def jobs_of_array(self, array_job_id: int) -> Sequence[Job]:
+        return self.table.of_array(array_job_id)
+
+    def jobs_of_het(self, het_job_id: int) -> Sequence[Job]:
+        return self.table.of_het(het_job_id)
+
+    def steps(self, job_id: int) -> Sequence[Step]:
+        return self.table.steps(job_id)
+
+    def count_licenses(self, before: Job | None, after: Job | None) -> None:
+        """A job changed: keep the licences in use."""
+        for job, sign in ((before, -1), (after, 1)):
+            if job is not None and holds_resources(job) and job.allocation is not None:
+                for term in job.allocation.licenses:
+                    self._licenses[term.name] = self._licenses.get(term.name, 0) + sign * term.count
+
+    # ---- the cluster ----
+
+    def nodes(self) -> Sequence[Node]:
+        return self.node_table.all()
+
+    def node(self, name: str) -> Node | None:
+        return self.node_table.get(name)
+
+    def partitions(self) -> Sequence[Partition]:
+        return self.partition_list
+
+    def partition(self, name: str) -> Partition | None:
+        return next((p for p in self.partition_list if p.name == name), None)
+
+    def reservations(self) -> Sequence[Reservation]:
+        return self.reservation_list
+
+    def licenses_used(self) -> Mapping[str, int]:
+        return self._licenses
+
+    def usage(self) -> Sequence[UsageRow]:
+        return tuple(self.usage_rows.values())
+
+    # ---- people ----
+
+    def user_name(self, uid: int) -> str:
+        return self.names.user_name(uid)
+
+    def user_id(self, name: str) -> int | None:
+        return self.names.user_id(name)
+
+    def group_name(self, gid: int) -> str:
+        return self.names.group_name(gid)
+
+    def group_id(self, name: str) -> int | None:
+        return self.names.group_id(name)
+
+    def groups_of(self, user: str) -> Sequence[str]:
+        return self.names.group_names(user)
+
+    def is_admin(self, uid: int) -> bool:
+        return self._is_master(uid) or associations.admin_level(self.accounting, self.user_name(uid)) == "Administrator"
+
+    def is_operator(self, uid: int) -> bool:
+        return self._is_master(uid) or associations.admin_level(self.accounting, self.user_name(uid)) != "None"
+
+    def coordinates(self, uid: int, account: str) -> bool:
+        return associations.coordinates(self.accounting, self.user_name(uid), account)
+
+    def _is_master(self, uid: int) -> bool:
+        """root, SlurmUser, and the owner of a personal daemon."""
+        return uid == 0 or uid == self.owner_uid or uid == self.names.user_id(self.config.slurm_user)

@@ -1,0 +1,60 @@
+"""Scripts and environments: stored once by SHA-256, kept in memory while their jobs are likely to start soon."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+
+MEMORY_LIMIT = 48 * 1024 * 1024
+
+Environment = tuple[tuple[str, str], ...]
+
+
+def encode_environment(env: Environment) -> bytes:
+    """NAME=VALUE strings, each ended by NUL, as execve would see them."""
+    return "".join([f"{name}={value}\0" for name, value in env]).encode("utf-8", "surrogateescape")
+
+
+def decode_environment(blob: bytes) -> Environment:
+    pairs = []
+    for item in blob.decode("utf-8", "surrogateescape").split("\0"):
+        name, equals, value = item.partition("=")
+        if equals:
+            pairs.append((name, value))
+    return tuple(pairs)
+
+
+class Blobs:
+    """A bounded cache in front of the store."""
+
+    def __init__(self, read: Callable[[str], bytes | None], limit: int = MEMORY_LIMIT) -> None:
+        self._read, self._limit = read, limit
+        self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+
+    def keep(self, content: bytes) -> tuple[str, bool]:
+        """(hex SHA-256, whether it was new here)."""
+        sha = hashlib.sha256(content).hexdigest()
+        if sha in self._kept:
+            self._kept.move_to_end(sha)
+            return sha, False
+        self._add(sha, content)
+        return sha, True
+
+    def get(self, sha: str) -> bytes | None:
+        kept = self._kept.get(sha)
+        if kept is not None:
+            self._kept.move_to_end(sha)
+            return kept
+        content = self._read(sha)
+        if content is not None:
+            self._add(sha, content)
+        return content
+
+    def _add(self, sha: str, content: bytes) -> None:
+        self._kept[sha] = content
+        self._size += len(content)
+        while self._size > self._limit and len(self._kept) > 1:
+            _, old = self._kept.popitem(last=False)
+            self._size -= len(old)
