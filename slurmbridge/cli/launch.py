@@ -1,0 +1,122 @@
+"""`slurmbridge up`: run the daemon here, or detached with its start-up told to the caller.
+
+Detached: the daemon is a grandchild in a session of its own, its output goes to STATE/daemon.log. It holds the write end
+of a pipe; one line `ready ...` on it means that commands are answered, anything else is the reason why not.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+
+from slurmbridge.cli import instance
+from slurmbridge.errors import BridgeError
+
+READY = b"ready"
+
+
+def up(*, slurm_conf: str | None, state: str | None, detach: bool) -> int:
+    place = instance.locate(state)
+    pid = instance.running_pid(place)
+    if pid is not None:
+        return refuse(f"a daemon runs already with the state folder {place.state} (pid={pid})")
+    if slurm_conf is not None:
+        slurm_conf = os.path.abspath(slurm_conf)
+        try:
+            with open(slurm_conf, "rb"):
+                pass
+        except OSError as fault:
+            return refuse(f"{slurm_conf}: {fault.strerror}")
+    try:
+        make_state(place.state)
+    except OSError as fault:
+        return refuse(f"state folder {place.state}: {fault.strerror}")
+    if detach:
+        return detached(slurm_conf, place)
+    try:
+        return serve(slurm_conf, place, detach=False, ready=None)
+    except BridgeError as fault:
+        return refuse(str(fault))
+
+
+def refuse(reason: str) -> int:
+    sys.stderr.write(f"slurmbridge: error: {reason}\n")
+    return 1
+
+
+def make_state(folder: str) -> None:
+    """Root's may be walked through (its socket is for everybody), a user's own is closed."""
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    mode = 0o711 if os.geteuid() == 0 else 0o700
+    if not os.path.isdir(folder):
+        os.mkdir(folder, mode)
+        os.chmod(folder, mode)
+
+
+def serve(slurm_conf: str | None, place: instance.Instance, *, detach: bool, ready: int | None) -> int:
+    from slurmbridge.daemon.main import run
+
+    return run(slurm_conf=slurm_conf, state=place.state, detach=detach, ready_fd=ready)
+
+
+def detached(slurm_conf: str | None, place: instance.Instance) -> int:
+    """Fork twice, wait for the word."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        code = 1
+        try:
+            redirect(place.state)
+            os.set_inheritable(writer, False)
+            code = serve(slurm_conf, place, detach=True, ready=writer)
+        except BridgeError as fault:
+            tell(writer, str(fault))
+        except BaseException as fault:
+            traceback.print_exc()
+            tell(writer, f"start-up failed: {fault!r}; see {place.state}/daemon.log")
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    os.close(writer)
+    os.waitpid(child, 0)
+    said = read_first_line(reader)
+    os.close(reader)
+    if said.startswith(READY):
+        return 0
+    return refuse(said.decode(errors="replace").strip() or f"the daemon ended at once; see {place.state}/daemon.log")
+
+
+def redirect(state: str) -> None:
+    """No terminal, no input; output to the log, which only the owner reads."""
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(os.path.join(state, "daemon.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+    os.dup2(null, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.close(null)
+    os.close(log)
+
+
+def tell(writer: int, text: str) -> None:
+    """The reason of a failure; the pipe may be closed already when the daemon had been ready."""
+    try:
+        os.write(writer, text.encode(errors="replace") + b"\n")
+    except OSError:
+        sys.stderr.write(f"slurmbridge: error: {text}\n")
+
+
+def read_first_line(reader: int) -> bytes:
+    """Up to the end of the pipe, or a whole `ready` line."""
+    said = b""
+    while True:
+        part = os.read(reader, 4096)
+        said += part
+        if not part or (said.startswith(READY) and b"\n" in said):
+            return said

@@ -1,0 +1,200 @@
+"""The `slurmbridge` command: start and stop the daemon, and ask about it.
+
+Slurm's own commands do not come through here (see `cli.thin`). Names and defaults are the contract's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+import click
+
+from slurmbridge import SLURM_VERSION
+from slurmbridge.cli import instance
+from slurmbridge.cli.connection import Answer, Connection
+from slurmbridge.errors import BridgeError, ProtocolError
+
+STATE = click.option("--state", metavar="DIR", help="State folder (default: your own, root's is /var/lib/slurmbridge).")
+STOP_SECONDS = 60.0
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version=SLURM_VERSION, message="slurmbridge, following Slurm %(version)s")
+def main() -> None:
+    """Slurm's commands on virtual nodes of this machine, or on Kubernetes."""
+
+
+@main.command()
+@click.option("--slurm-conf", metavar="FILE", envvar="SLURM_CONF", help="A site's slurm.conf (default: $SLURM_CONF).")
+@STATE
+@click.option("--detach", is_flag=True, help="Return once commands are answered.")
+@click.option("--kube", is_flag=True, help="Run jobs as pods of a Kubernetes cluster.")
+@click.option("--kubeconfig", metavar="FILE", hidden=True)
+@click.option("--namespace", metavar="NS", hidden=True)
+@click.option("--site", metavar="FILE", hidden=True)
+@click.option("--listen", metavar="HOST:PORT", hidden=True)
+@click.option("--advertise", metavar="HOST:PORT", hidden=True)
+def up(
+    slurm_conf: str | None,
+    state: str | None,
+    detach: bool,
+    kube: bool,
+    kubeconfig: str | None,
+    namespace: str | None,
+    site: str | None,
+    listen: str | None,
+    advertise: str | None,
+) -> None:
+    """Start the daemon."""
+    if kube or kubeconfig or namespace or site or listen or advertise:
+        raise click.ClickException("this release runs jobs on virtual nodes only: --kube and its options come later")
+    from slurmbridge.cli import launch
+
+    sys.exit(launch.up(slurm_conf=slurm_conf or None, state=state, detach=detach))
+
+
+@main.command()
+@STATE
+@click.option("--jobs", is_flag=True, help="Also end what it runs.")
+def down(state: str | None, jobs: bool) -> None:
+    """Stop the daemon; running jobs go on and are found again at the next start."""
+    place = instance.locate(state)
+    pid = instance.running_pid(place)
+    if pid is None:
+        raise click.ClickException(f"no daemon runs with the state folder {place.state}")
+    started = instance.start_time(pid)
+    answer = ask(place, ["slurmbridge", "shutdown", *(["jobs"] if jobs else [])])
+    if answer is None or answer.code != 0:
+        if jobs:
+            reason = answer.err.decode(errors="replace").strip() if answer else "it does not answer"
+            raise click.ClickException(f"the daemon did not take the request: {reason}")
+        os.kill(pid, signal.SIGTERM)
+    if not instance.wait_gone(pid, started, STOP_SECONDS):
+        raise click.ClickException(f"the daemon (pid={pid}) is still running after {STOP_SECONDS:.0f} s")
+
+
+@main.command()
+@STATE
+def status(state: str | None) -> None:
+    """Exit 0 and print pid and address when the daemon is up."""
+    place = instance.locate(state)
+    pid = instance.running_pid(place)
+    if pid is None:
+        click.echo(f"down state={place.state}", err=True)
+        sys.exit(1)
+    answer = ask(place, ["scontrol", "-V"])
+    click.echo(f"pid={pid} address={place.address} state={place.state}" + ("" if answer else " (does not answer)"))
+    sys.exit(0 if answer else 1)
+
+
+@main.command()
+@click.argument("job")
+@STATE
+def why(job: str, state: str | None) -> None:
+    """Tell which rule keeps a job waiting."""
+    sys.exit(relay(state, ["slurmbridge", "why", job]))
+
+
+@main.command()
+@click.argument("job")
+@STATE
+def logs(job: str, state: str | None) -> None:
+    """Tell where a job's output is."""
+    sys.exit(relay(state, ["slurmbridge", "logs", job]))
+
+
+@main.command()
+@click.argument("scripts", nargs=-1, required=True, metavar="SCRIPT...")
+def lint(scripts: tuple[str, ...]) -> None:
+    """Show what becomes of each directive: honoured, recorded with its reason, or refused."""
+    from slurmbridge.cli import check
+
+    sys.exit(check.lint(scripts))
+
+
+@main.command("check-config")
+@click.argument("file", required=False, envvar="SLURM_CONF")
+def check_config(file: str | None) -> None:
+    """Read a slurm.conf and list the keys that have no meaning here."""
+    from slurmbridge.cli import check
+
+    sys.exit(check.config(file))
+
+
+@main.command()
+@STATE
+def doctor(state: str | None) -> None:
+    """Look for what would keep the daemon or jobs from working."""
+    from slurmbridge.cli import doctor as examination
+
+    sys.exit(examination.main(instance.locate(state)))
+
+
+@main.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def sim() -> None:
+    """(comes later) Replay traces and scheduling cases."""
+    raise click.ClickException("the simulator is not part of this release")
+
+
+@main.group()
+def bench() -> None:
+    """Measure this installation."""
+
+
+@bench.command()
+@click.option("--quick", is_flag=True, help="Fewer repetitions.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--only", multiple=True, metavar="NAME", help="Only these measurements.")
+@click.option("--real-slurm", metavar="COMMAND", help="Prefix that runs a command on a real Slurm, for comparison.")
+def daemon(quick: bool, as_json: bool, only: tuple[str, ...], real_slurm: str | None) -> None:
+    """The daemon and the commands, as ratios to baselines of the same run."""
+    from slurmbridge.cli.bench import report
+
+    sys.exit(report.main(quick=quick, as_json=as_json, only=only, real_slurm=real_slurm))
+
+
+@bench.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def sched() -> None:
+    """(comes later) One planning cycle on a generated cluster."""
+    raise click.ClickException("the scheduler benchmark is not part of this release")
+
+
+def ask(place: instance.Instance, argv: Sequence[str]) -> Answer | None:
+    """The daemon's answer; None when it gives none."""
+    try:
+        with Connection(place.socket, timeout=30.0) as connection:
+            return connection.run(argv)
+    except (OSError, ProtocolError):
+        return None
+
+
+def relay(state: str | None, argv: Sequence[str]) -> int:
+    """Run a command in the daemon and print what it says."""
+    address = os.environ.get("SLURMBRIDGE_ADDR", "")
+    place = instance.locate(state)
+    if state is None and address.startswith("unix:"):
+        place = instance.Instance(state="", socket=address.removeprefix("unix:"))
+    elif state is None and not os.path.exists(place.socket):
+        place = instance.Instance(state="", socket=instance.ROOT_SOCKET)
+    answer = ask(place, argv)
+    if answer is None:
+        raise click.ClickException(f"no daemon answers at {place.address}")
+    click.echo(answer.out, nl=False)
+    click.echo(answer.err, nl=False, err=True)
+    return answer.code
+
+
+def run() -> None:
+    """Entry for `python -m`: errors of the product without a traceback."""
+    try:
+        main()
+    except BridgeError as fault:
+        click.echo(f"slurmbridge: error: {fault}", err=True)
+        sys.exit(fault.exit_code)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,1 @@
+"""The client behind every Slurm command: standard library only, almost no imports."""

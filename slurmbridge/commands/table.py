@@ -1,0 +1,70 @@
+"""Which module answers which Slurm command.
+
+A module is imported when its command is first used. A command that is not built yet says so and fails: it is never
+silent, and never pretends.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+import msgspec
+
+from slurmbridge import SLURM_VERSION
+from slurmbridge.commands.effects import Call, Command, Print, Site
+
+Main = Callable[[Call, Site], Command]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One command. `missing`: what a user is told instead while there is no module."""
+
+    module: str = ""
+    missing: str = ""
+
+
+COMMANDS: dict[str, Entry] = {
+    "sbatch": Entry(module="slurmbridge.commands.sbatch"),
+    "squeue": Entry(module="slurmbridge.commands.squeue"),
+    "sinfo": Entry(module="slurmbridge.commands.sinfo"),
+    "sacct": Entry(module="slurmbridge.commands.sacct"),
+    "scancel": Entry(module="slurmbridge.commands.scancel"),
+    "scontrol": Entry(module="slurmbridge.commands.scontrol"),
+    "sacctmgr": Entry(module="slurmbridge.commands.sacctmgr"),
+    "slurmbridge": Entry(module="slurmbridge.commands.bridge"),
+    "srun": Entry(missing="outside of an allocation; submit a batch script and call srun there"),
+    "salloc": Entry(missing="interactive allocations; submit a batch script instead"),
+    "sattach": Entry(missing="attaching to running steps; the output is in the job's files"),
+    "sbcast": Entry(missing="copying files to nodes"),
+    "sshare": Entry(missing="the fair-share tree"),
+    "sprio": Entry(missing="the factors of a priority; squeue -o %Q shows the sum"),
+    "sreport": Entry(missing="usage reports; sacct lists what they sum up"),
+    "sstat": Entry(missing="usage of running steps; sacct shows it when they have ended"),
+    "sdiag": Entry(missing="the controller's statistics"),
+    "seff": Entry(missing="efficiency reports; sacct shows TotalCPU, Elapsed and MaxRSS"),
+    "scrontab": Entry(missing="jobs started by a calendar"),
+    "strigger": Entry(missing="programs started by events"),
+}
+"""By command name; the wheel has a trampoline for each but `slurmbridge`."""
+
+
+def find(name: str) -> Main | None:
+    """The generator function of a command; None for a name that is no command."""
+    entry = COMMANDS.get(name)
+    if entry is None:
+        return None
+    if not entry.module:
+        return not_built
+    main: Main = importlib.import_module(entry.module).main
+    return main
+
+
+def not_built(call: Call, site: Site) -> Command:
+    """A command of Slurm that this release lacks."""
+    name = call.argv[0]
+    if call.argv[1:] in (("-V",), ("--version",)):
+        yield Print(f"slurm-wlm {SLURM_VERSION}\n")
+        return 0
+    yield Print(f"{name}: error: not available in this release of slurmbridge: {COMMANDS[name].missing}\n", 2)
+    return 1
