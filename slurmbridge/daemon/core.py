@@ -16,8 +16,8 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.jobtable import is_over
+from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.lifecycle import dependencies
 from slurmbridge.model.job import Job
@@ -53,7 +53,9 @@ class Ids:
 
 
 class Core:
-    def __init__(self, memory: Memory, journal: Journal, planner: Planner, ids: Ids, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, memory: Memory, journal: Journal, planner: Planner, ids: Ids, clock: Callable[[], float]
+    ) -> None:
         self.memory, self.journal, self.planner, self.ids, self.clock = memory, journal, planner, ids, clock
         self._waiters: dict[int, list[asyncio.Future[None]]] = defaultdict(list)
         self._timers: dict[int, asyncio.TimerHandle] = {}

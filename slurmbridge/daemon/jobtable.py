@@ -148,5 +148,10 @@ class JobTable:
         found = self._steps.get(job_id)
         return sorted(found.values(), key=lambda step: step.step_id) if found else ()
 
+    def drop_step(self, job_id: int, step_id: int) -> None:
+        found = self._steps.get(job_id)
+        if found is not None:
+            found.pop(step_id, None)
+
     def drop_steps(self, job_id: int) -> None:
         self._steps.pop(job_id, None)

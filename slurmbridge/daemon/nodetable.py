@@ -22,7 +22,7 @@ _ADMIN_FLAGS = {NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.MAINTENANCE, NodeFlag.NO
 class _Use:
     """What runs on one node."""
 
-    __slots__ = ("cpus", "memory", "devices", "jobs", "owner")
+    __slots__ = ("cpus", "devices", "jobs", "memory", "owner")
 
     def __init__(self) -> None:
         self.cpus = 0
@@ -48,7 +48,11 @@ class NodeTable:
                 base[conf.name] = replace(known, conf=conf, features_active=conf.features)
                 continue
             base[conf.name] = Node(
-                conf=conf, features_active=conf.features, slurmd_start_time=now, last_busy_time=now, comment=conf.comment
+                conf=conf,
+                features_active=conf.features,
+                slurmd_start_time=now,
+                last_busy_time=now,
+                comment=conf.comment,
             )
         self._base = base
         self._use = {name: self._use.get(name) or _Use() for name in base}
@@ -129,7 +133,9 @@ class NodeTable:
                     return False
         return True
 
-    def measured(self, name: str, *, responding: bool, free_memory: int | None, load: float | None, **more: object) -> bool:
+    def measured(
+        self, name: str, *, responding: bool, free_memory: int | None, load: float | None, **more: object
+    ) -> bool:
         """A sample of the runtime; True when the node stopped or began to respond."""
         node = self._base.get(name)
         if node is None:
@@ -137,7 +143,11 @@ class NodeTable:
         flags = node.flags - {NodeFlag.NOT_RESPONDING} if responding else node.flags | {NodeFlag.NOT_RESPONDING}
         changed = flags != node.flags
         self._base[name] = replace(
-            node, flags=frozenset(flags), free_memory=free_memory, cpu_load=load, **more  # type: ignore[arg-type]
+            node,
+            flags=frozenset(flags),
+            free_memory=free_memory,
+            cpu_load=load,
+            **more,  # type: ignore[arg-type]
         )
         self._built.pop(name, None)
         return changed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 MEMORY_LIMIT = 48 * 1024 * 1024
 
@@ -31,16 +31,25 @@ class Blobs:
     def __init__(self, read: Callable[[str], bytes | None], limit: int = MEMORY_LIMIT) -> None:
         self._read, self._limit = read, limit
         self._kept: OrderedDict[str, bytes] = OrderedDict()
+        self._stored: set[str] = set()
         self._size = 0
 
-    def keep(self, content: bytes) -> tuple[str, bool]:
-        """(hex SHA-256, whether it was new here)."""
+    def keep(self, content: bytes) -> str:
+        """The hex SHA-256 of content that a job will need."""
         sha = hashlib.sha256(content).hexdigest()
         if sha in self._kept:
             self._kept.move_to_end(sha)
-            return sha, False
-        self._add(sha, content)
-        return sha, True
+        else:
+            self._add(sha, content)
+        return sha
+
+    def unstored(self, shas: Iterable[str]) -> tuple[tuple[str, bytes], ...]:
+        """Those that no commit of this process has confirmed yet, with their content."""
+        return tuple((sha, self._kept[sha]) for sha in shas if sha and sha not in self._stored)
+
+    def confirm(self, shas: Iterable[str]) -> None:
+        """A commit that held them is durable."""
+        self._stored.update(sha for sha in shas if sha in self._kept)
 
     def get(self, sha: str) -> bytes | None:
         kept = self._kept.get(sha)
@@ -56,5 +65,6 @@ class Blobs:
         self._kept[sha] = content
         self._size += len(content)
         while self._size > self._limit and len(self._kept) > 1:
-            _, old = self._kept.popitem(last=False)
+            gone, old = self._kept.popitem(last=False)
+            self._stored.discard(gone)
             self._size -= len(old)

@@ -1,0 +1,162 @@
+"""Alter effects: nodes, partitions, reservations, accounting entities and the configuration itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from slurmbridge.commands.effects import Alter, AlterOutcome, Call
+from slurmbridge.commands.update_fields import apply_node_update, apply_partition_update, apply_reservation
+from slurmbridge.daemon.core import Core
+from slurmbridge.errors import ConfigError, SlurmErrno
+from slurmbridge.lang.hostlist import expand
+from slurmbridge.lifecycle.ends import Death
+from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.states import NodeBase
+from slurmbridge.store.protocol import Op, PutAccounting, PutNodes, PutPartitions, PutReservations
+
+Answer = asyncio.Future[AlterOutcome]
+
+
+class Alterations:
+    def __init__(
+        self,
+        core: Core,
+        tell_planner: Callable[[], None],
+        node_changed: Callable[[str], None],
+        fail_jobs: Callable[[str, Death], None],
+        read_config: Callable[[], ClusterConfig],
+        shut_down: Callable[[bool], None],
+    ) -> None:
+        self.core = core
+        self._tell_planner, self._node_changed, self._fail_jobs = tell_planner, node_changed, fail_jobs
+        self._read_config, self._shut_down = read_config, shut_down
+
+    def alter(self, call: Call, alter: Alter) -> Answer:
+        if alter.kind == "accounting":
+            return self._accounting(alter)
+        if not self._may(call, alter):
+            denied = SlurmErrno.USER_ID_MISSING if alter.kind == "reconfigure" else SlurmErrno.ACCESS_DENIED
+            return _now(AlterOutcome(errno=denied))
+        match alter.kind:
+            case "node":
+                return self._node(call, alter)
+            case "partition":
+                return self._partition(alter)
+            case "reservation":
+                return self._reservation(alter)
+            case "reconfigure":
+                return self._reconfigure()
+            case "debug":
+                return _now(AlterOutcome())
+            case "shutdown":
+                self._shut_down(bool(dict(alter.fields).get("jobs")))
+                return _now(AlterOutcome())
+        return _now(AlterOutcome(errno=SlurmErrno.NOT_SUPPORTED))
+
+    def _may(self, call: Call, alter: Alter) -> bool:
+        memory = self.core.memory
+        if alter.kind in ("node", "partition", "reservation"):
+            return memory.is_operator(call.uid)
+        return memory.is_admin(call.uid)
+
+    def _accounting(self, alter: Alter) -> Answer:
+        """The command checked rights on what it read; the revision proves that it read the latest."""
+        memory = self.core.memory
+        wanted = alter.accounting
+        if wanted is None or wanted.revision != memory.accounting.revision:
+            return _now(AlterOutcome(conflict=True))
+        memory.accounting = replace(wanted, revision=wanted.revision + 1)
+        self._tell_planner()
+        return self._after([PutAccounting(accounting=memory.accounting, transactions=alter.transactions)])
+
+    def _node(self, call: Call, alter: Alter) -> Answer:
+        memory = self.core.memory
+        names = list(memory.node_table.names()) if alter.target.upper() == "ALL" else expand(alter.target)
+        changed = []
+        for name in names:
+            node = memory.node_table.admin(name)
+            if node is None:
+                return _now(AlterOutcome(errno=SlurmErrno.INVALID_NODE_NAME))
+            after = apply_node_update(node, alter.fields, now=self.core.clock(), uid=call.uid)
+            if isinstance(after, SlurmErrno):
+                return _now(AlterOutcome(errno=after))
+            changed.append((node, after))
+        for node, after in changed:
+            memory.node_table.put_admin(after)
+            self._node_changed(after.conf.name)
+            if after.base is NodeBase.DOWN and node.base is not NodeBase.DOWN:
+                self._fail_jobs(after.conf.name, Death.NODE_FAIL)
+        return self._after([PutNodes(nodes=tuple(after for _, after in changed))])
+
+    def _partition(self, alter: Alter) -> Answer:
+        memory = self.core.memory
+        present = memory.partition(alter.target)
+        if alter.verb == "delete":
+            if present is None:
+                return _now(AlterOutcome(errno=SlurmErrno.INVALID_PARTITION_NAME))
+            if any(alter.target in job.spec.partitions and not job.is_finished for job in memory.jobs()):
+                return _now(AlterOutcome(errno=SlurmErrno.NODES_BUSY))
+            memory.partition_list = [p for p in memory.partition_list if p.name != alter.target]
+        else:
+            if (present is None) != (alter.verb == "create"):
+                return _now(AlterOutcome(errno=SlurmErrno.INVALID_PARTITION_NAME))
+            known = tuple(memory.node_table.names())
+            after = apply_partition_update(present, alter.target, alter.fields, known)
+            if isinstance(after, SlurmErrno):
+                return _now(AlterOutcome(errno=after))
+            if present is None:
+                memory.partition_list.append(replace(after, index=len(memory.partition_list)))
+            else:
+                memory.partition_list = [after if p.name == alter.target else p for p in memory.partition_list]
+            if after.default:
+                memory.partition_list = [
+                    p if p.name == alter.target else replace(p, default=False) for p in memory.partition_list
+                ]
+        self._tell_planner()
+        return self._after([PutPartitions(partitions=tuple(memory.partition_list))])
+
+    def _reservation(self, alter: Alter) -> Answer:
+        memory = self.core.memory
+        result = apply_reservation(
+            tuple(memory.reservation_list), alter.verb, alter.target, alter.fields, memory, now=self.core.clock()
+        )
+        if isinstance(result, SlurmErrno):
+            return _now(AlterOutcome(errno=result))
+        reservations, name = result
+        memory.reservation_list = list(reservations)
+        self._tell_planner()
+        return self._after([PutReservations(reservations=tuple(reservations))], detail=name)
+
+    def _reconfigure(self) -> Answer:
+        """A bad new file is refused whole and the old configuration stays."""
+        memory = self.core.memory
+        try:
+            config = self._read_config()
+        except ConfigError as fault:
+            return _now(AlterOutcome(errno=SlurmErrno.INTERNAL, detail=str(fault)))
+        memory.config = config
+        memory.node_table.configure(config.nodes, self.core.clock())
+        memory.partition_list = list(config.partitions)
+        self._tell_planner()
+        return self._after([PutPartitions(partitions=())])
+
+    def _after(self, ops: list[Op], detail: str = "") -> Answer:
+        future: Answer = asyncio.get_running_loop().create_future()
+        durable = self.core.journal.write(ops)
+
+        def settle(done: asyncio.Future[None]) -> None:
+            done.result()
+            if not future.done():
+                future.set_result(AlterOutcome(detail=detail))
+
+        durable.add_done_callback(settle)
+        return future
+
+
+def _now(outcome: AlterOutcome) -> Answer:
+    future: Answer = asyncio.get_running_loop().create_future()
+    future.set_result(outcome)
+    return future

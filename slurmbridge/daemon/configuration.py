@@ -1,0 +1,63 @@
+"""Reads slurm.conf and the files it names, and this machine's size, into a ClusterConfig."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from msgspec.structs import replace
+
+from slurmbridge.errors import ConfigError
+from slurmbridge.lang import slurm_conf
+from slurmbridge.model.cluster import ClusterConfig
+
+COMPANIONS = ("gres.conf", "topology.conf", "cgroup.conf")
+MAX_FILE = 64 * 1024 * 1024
+
+
+def machine_size() -> tuple[int, int]:
+    """(CPUs this process may use, memory in MiB)."""
+    pages, size = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    return len(os.sched_getaffinity(0)), pages * size // (1024 * 1024)
+
+
+def host_name() -> str:
+    return socket.gethostname().split(".")[0]
+
+
+def read(path: str | None) -> ClusterConfig:
+    """The configuration, ConfigError with file and line when it is wrong. None: this machine as virtual nodes."""
+    cpus, memory = machine_size()
+    if path is None:
+        config = slurm_conf.default_cluster(cpus=cpus, memory_mib=memory, host=host_name())
+        return replace(config, control_host=host_name())
+    files: dict[str, str] = {}
+    _collect(path, files)
+    for name in COMPANIONS:
+        companion = os.path.join(os.path.dirname(path), name)
+        if os.path.exists(companion):
+            _collect(companion, files)
+    return slurm_conf.read_cluster(files, path, cpus=cpus, memory_mib=memory)
+
+
+def _collect(path: str, files: dict[str, str]) -> None:
+    """A file and, one after the other, what it includes."""
+    queue = [path]
+    while queue:
+        name = queue.pop()
+        if name in files:
+            continue
+        try:
+            with open(name, "rb") as stream:
+                data = stream.read(MAX_FILE + 1)
+        except OSError as fault:
+            if name != path:
+                continue  # the reader says which line names it
+            raise ConfigError(fault.strerror or str(fault), file=name) from fault
+        if len(data) > MAX_FILE:
+            raise ConfigError("the file is too large", file=name)
+        files[name] = data.decode("utf-8", "surrogateescape")
+        queue += [
+            included if os.path.isabs(included) else os.path.join(os.path.dirname(path), included)
+            for included in slurm_conf.included_files(files[name])
+        ]

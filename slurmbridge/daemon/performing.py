@@ -1,0 +1,149 @@
+"""Effects of commands, performed: each gives a future of the answer that the command is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from slurmbridge.commands import effects as fx
+from slurmbridge.daemon.alterations import Alterations
+from slurmbridge.daemon.changes import Changes
+from slurmbridge.daemon.core import Core
+from slurmbridge.daemon.planning import Planning
+from slurmbridge.daemon.requests import Blobs
+from slurmbridge.daemon.submission import Submissions
+from slurmbridge.errors import SlurmErrno
+from slurmbridge.lang.hostlist import compress
+from slurmbridge.model.job import Job
+from slurmbridge.model.verdict import Refused
+from slurmbridge.store.protocol import Store
+
+
+class Performer:
+    def __init__(
+        self,
+        core: Core,
+        store: Store,
+        blobs: Blobs,
+        submissions: Submissions,
+        changes: Changes,
+        alterations: Alterations,
+        planning: Planning,
+    ) -> None:
+        self._core, self._store, self._blobs = core, store, blobs
+        self._submissions, self._changes, self._alterations = submissions, changes, alterations
+        self._planning = planning
+        self._table: dict[type, Callable[[fx.Call, Any], asyncio.Future[Any]]] = {
+            fx.Submit: self._submit,
+            fx.Change: self._change,
+            fx.ChangeAll: lambda call, effect: self._changes.change(call, effect.changes),
+            fx.Alter: lambda call, effect: self._alterations.alter(call, effect),
+            fx.WaitFor: self._wait,
+            fx.History: self._history,
+            fx.Fetch: self._fetch,
+            fx.Reports: self._reports,
+            fx.Sleep: self._sleep,
+        }
+
+    def perform(self, call: fx.Call, effect: fx.Effect) -> asyncio.Future[Any]:
+        """The answer to an effect that is not the client's to perform."""
+        return self._table[type(effect)](call, effect)
+
+    def _submit(self, call: fx.Call, effect: fx.Submit) -> asyncio.Future[Any]:
+        if effect.test_only:
+            return self._spawn(self._estimate(call, effect))
+        return self._submissions.submit(call, effect)
+
+    async def _estimate(self, call: fx.Call, effect: fx.Submit) -> fx.Submitted | Refused:
+        """`--test-only`: nothing is submitted."""
+        trial = self._submissions.trial(call, effect)
+        if isinstance(trial, Refused):
+            return trial
+        job, warnings = trial
+        verdict = await self._planning.estimate(job)
+        if verdict is None or not verdict.nodes:
+            return Refused(errno=SlurmErrno.REQUESTED_NODE_CONFIG_UNAVAILABLE)
+        return fx.Submitted(
+            job_id=job.job_id,
+            warnings=warnings,
+            start=verdict.start if verdict.start is not None else call.now,
+            cpus=max(job.spec.min_cpus, len(verdict.nodes)),
+            nodes=compress(verdict.nodes),
+            partition=verdict.detail or (job.spec.partitions[0] if job.spec.partitions else ""),
+        )
+
+    def _change(self, call: fx.Call, effect: fx.Change) -> asyncio.Future[Any]:
+        many = self._changes.change(call, (effect,))
+        if many.done():
+            return _now(many.result()[0])
+        one: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        many.add_done_callback(lambda done: one.set_result(done.result()[0]) if not one.done() else None)
+        return one
+
+    def _wait(self, call: fx.Call, effect: fx.WaitFor) -> asyncio.Future[Any]:
+        return self._spawn(self._wait_for(effect.job_ids))
+
+    async def _wait_for(self, job_ids: tuple[int, ...]) -> tuple[Job, ...]:
+        await self._core.wait(job_ids)
+        table = self._core.memory.table
+        found: list[Job] = []
+        for job_id in job_ids:
+            family = table.family(job_id)
+            if family:
+                found += family
+                continue
+            wanted = fx.JobFilter(job_ids=((job_id, None, None),), with_steps=False)
+            rows = await asyncio.get_running_loop().run_in_executor(None, self._store.history, wanted)
+            found += [row.job for row in rows]
+        return tuple(found)
+
+    def _history(self, call: fx.Call, effect: fx.History) -> asyncio.Future[Any]:
+        return self._spawn(self._read_history(call, effect.filter))
+
+    async def _read_history(self, call: fx.Call, wanted: fx.JobFilter) -> tuple[fx.JobRow, ...]:
+        rows = await asyncio.get_running_loop().run_in_executor(None, self._store.history, wanted)
+        if not (wanted.with_script or wanted.with_env):
+            return rows
+        return tuple(row if self._may_read(call, row.job) else replace(row, script=None, env=None) for row in rows)
+
+    def _fetch(self, call: fx.Call, effect: fx.Fetch) -> asyncio.Future[Any]:
+        job = self._core.memory.table.get(effect.job_id)
+        if job is None:
+            return _now(Refused(errno=SlurmErrno.INVALID_JOB_ID))
+        if not self._may_read(call, job):
+            return _now(Refused(errno=SlurmErrno.ACCESS_DENIED))
+        sha = job.spec.script_sha if effect.what == "script" else job.spec.env_sha
+        content = self._blobs.get(sha) if sha else None
+        if content is None:
+            return _now(Refused(errno=SlurmErrno.JOB_SCRIPT_MISSING))
+        return _now(content)
+
+    def _may_read(self, call: fx.Call, job: Job) -> bool:
+        """Scripts and environments: the owner and operators."""
+        return call.uid == job.spec.uid or self._core.memory.is_operator(call.uid)
+
+    def _reports(self, call: fx.Call, effect: fx.Reports) -> asyncio.Future[Any]:
+        if effect.what == "transactions":
+            loop = asyncio.get_running_loop()
+            return loop.run_in_executor(None, self._store.transactions, effect.start, effect.end)
+        return _now(())
+
+    def _sleep(self, call: fx.Call, effect: fx.Sleep) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(
+            effect.seconds, lambda: None if future.done() else future.set_result(None)
+        )
+        return future
+
+    @staticmethod
+    def _spawn(work: Any) -> asyncio.Future[Any]:
+        return asyncio.get_running_loop().create_task(work)
+
+
+def _now(value: Any) -> asyncio.Future[Any]:
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    future.set_result(value)
+    return future

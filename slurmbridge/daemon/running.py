@@ -1,0 +1,223 @@
+"""Runs: launched when their start is durable, settled when their supervisors report, acknowledged when that is durable.
+
+Reports may come twice (after a reconnect, a restart): the run's key decides whether they still mean anything. Source:
+design 4.8, 8.6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from slurmbridge.daemon.core import Core
+from slurmbridge.daemon.jobtable import holds_resources, is_over
+from slurmbridge.daemon.requests import Blobs, decode_environment
+from slurmbridge.lifecycle.ends import Death, settle
+from slurmbridge.manifest.launch import UserEntry, build_launch
+from slurmbridge.model.job import Job, Step, StepId
+from slurmbridge.model.plan import Eviction
+from slurmbridge.model.states import JobFlag
+from slurmbridge.runtime.protocol import Ended, Launch, Lost, Report, RunKey, Runtime, Started, StepChanged
+from slurmbridge.store.protocol import Op, PutSteps
+
+log = logging.getLogger(__name__)
+
+
+class Running:
+    def __init__(self, core: Core, runtime: Runtime, blobs: Blobs, daemon_addr: str) -> None:
+        self.core, self.runtime, self.blobs, self.daemon_addr = core, runtime, blobs, daemon_addr
+
+    # ---- starting ----
+
+    def launch(self, jobs: Sequence[Job]) -> None:
+        """These starts are durable: let them begin."""
+        for job in jobs:
+            current = self.core.memory.table.get(job.job_id)
+            if current is None or current.restarts != job.restarts or not holds_resources(current):
+                continue
+            try:
+                self.runtime.launch(self._launch_of(current))
+            except (OSError, ValueError) as fault:
+                log.error("event=launch.failed job=%d reason=%r", job.job_id, fault)
+                self._finish(current, Death.LAUNCH, 0, self.core.clock(), None, ())
+                continue
+            if JobFlag.COMPLETING in current.flags:
+                self.runtime.kill(_key(current), current.kill_reason or Death.CANCEL.value)
+
+    def _launch_of(self, job: Job) -> Launch:
+        spec = job.spec
+        memory = self.core.memory
+        script = self.blobs.get(spec.script_sha) if spec.script_sha else None
+        env_blob = self.blobs.get(spec.env_sha)
+        if spec.is_batch and job.het_offset == 0 and script is None:
+            raise ValueError("the stored script is missing")
+        user = memory.names.user(spec.uid)
+        entry = UserEntry(
+            name=user.name if user else spec.user,
+            home=user.home if user else "/",
+            shell=user.shell if user else "/bin/sh",
+        )
+        components = memory.table.of_het(job.het_job_id) if job.het_job_id else ()
+        return build_launch(
+            job,
+            script=script if job.het_offset == 0 else None,
+            env=decode_environment(env_blob or b""),
+            config=memory.config,
+            nodes={share.node: memory.node(share.node) for share in (job.allocation.nodes if job.allocation else ())},
+            user=entry,
+            components=tuple(components),
+            daemon_addr=self.daemon_addr,
+            partition=memory.partition(job.allocation.partition) if job.allocation else None,
+        )
+
+    def evict(self, eviction: Eviction) -> None:
+        """The planner wants this run's place for another job."""
+        job = self.core.memory.table.get(eviction.job_id)
+        if job is None or not holds_resources(job) or JobFlag.COMPLETING in job.flags:
+            return
+        death = Death.PREEMPT if eviction.mode == "REQUEUE" and job.spec.requeue else Death.CANCEL
+        now = self.core.clock()
+        changed = replace(
+            job,
+            flags=job.flags | {JobFlag.COMPLETING},
+            kill_reason=death.value,
+            preempt_time=now,
+            end_time=now,
+            cancelled_by=0 if death is Death.CANCEL else None,
+        )
+        durable = self.core.update([changed])
+        durable.add_done_callback(lambda _: self.runtime.kill(_key(job), death.value))
+
+    # ---- after a restart of the daemon ----
+
+    async def adopt(self) -> None:
+        """Find the runs that the store says are there."""
+        await self.runtime.adopt([_key(job) for job in self.core.memory.table if holds_resources(job)])
+        for job in list(self.core.memory.table):
+            if holds_resources(job) and JobFlag.COMPLETING in job.flags:
+                self.runtime.kill(_key(job), job.kill_reason or Death.CANCEL.value)
+
+    # ---- reports ----
+
+    def on_report(self, report: Report) -> None:
+        job = self.core.memory.table.get(report.key.job_id)
+        if job is None or job.restarts != report.key.restarts or not holds_resources(job):
+            self.runtime.acknowledge(report.key, report.sequence)
+            return
+        if isinstance(report, Started):
+            self._started(job, report)
+        elif isinstance(report, StepChanged):
+            self._step_changed(job, report)
+        elif isinstance(report, Ended):
+            self._ended(job, report)
+        elif isinstance(report, Lost):
+            self._lost(job, report)
+
+    def _started(self, job: Job, report: Started) -> None:
+        step = self._batch_step(job)
+        ops: list[Op] = []
+        if step is not None:
+            self.core.memory.table.put_step(step)
+            ops.append(PutSteps(steps=(step,)))
+        self._acknowledge_after(self.core.journal.write(ops) if ops else None, report)
+
+    def _batch_step(self, job: Job) -> Step | None:
+        if not job.spec.is_batch or job.allocation is None or job.het_offset:
+            return None
+        first = job.allocation.nodes[0]
+        return Step(
+            job_id=job.job_id,
+            restarts=job.restarts,
+            step_id=StepId.BATCH.value,
+            name="batch",
+            start_time=job.start_time or self.core.clock(),
+            nodes=(first.node,),
+            num_tasks=1,
+            cpus=first.cpus,
+            tres=(("cpu", first.cpus), ("mem", first.memory_mib), ("node", 1)),
+        )
+
+    def _step_changed(self, job: Job, report: StepChanged) -> None:
+        table = self.core.memory.table
+        step = report.step
+        if step.end_time is None:
+            table.put_step(step)
+        else:
+            table.drop_step(step.job_id, step.step_id)
+        self._note_derived(job, (step,))
+        self._acknowledge_after(self.core.journal.write([PutSteps(steps=(step,))]), report)
+
+    def _note_derived(self, job: Job, steps: Sequence[Step]) -> Job:
+        """DerivedExitCode: the highest of the job's numbered steps."""
+        worst = max([step.exit_code for step in steps if step.step_id >= 0 and step.end_time is not None], default=0)
+        if worst <= job.derived_exit_code:
+            return job
+        changed = replace(job, derived_exit_code=worst)
+        self.core.see(changed)
+        return changed
+
+    def _ended(self, job: Job, report: Ended) -> None:
+        job = self._note_derived(job, report.steps)
+        death = self._death(job, report.why)
+        durable = self._finish(job, death, report.status, report.time, report, report.steps)
+        self._acknowledge_after(durable, report)
+
+    def _death(self, job: Job, why: str) -> Death:
+        """What was decided here counts more than what the supervisor saw, but a limit it enforced stays one."""
+        if job.kill_reason:
+            return Death(job.kill_reason)
+        try:
+            return Death(why)
+        except ValueError:
+            return Death.EXIT
+
+    def _lost(self, job: Job, report: Lost) -> None:
+        if report.message == "never started":
+            self.launch([job])
+            return
+        death = Death(job.kill_reason) if job.kill_reason else Death.NODE_FAIL
+        self._acknowledge_after(self._finish(job, death, 0, report.time, None, ()), report)
+
+    def _finish(
+        self, job: Job, death: Death, status: int, time: float, report: Ended | None, steps: Sequence[Step]
+    ) -> asyncio.Future[None]:
+        settled = settle(job, death, status, time, report.usage if report else None)
+        table = self.core.memory.table
+        running = {step.step_id: step for step in table.steps(job.job_id)}
+        final = {step.step_id: step for step in steps}
+        closed = [
+            final.get(step_id)
+            or replace(step, end_time=time, state=settled.ended.state, exit_code=settled.ended.exit_code)
+            for step_id, step in running.items()
+        ]
+        closed += [step for step_id, step in final.items() if step_id not in running]
+        table.drop_steps(job.job_id)
+        ops: list[Op] = [PutSteps(steps=tuple(closed))] if closed else []
+        log.info("event=job.ended job=%d restart=%d state=%s", job.job_id, job.restarts, settled.ended.state.name)
+        if settled.again is not None:
+            again = self.core.evaluated(settled.again) if settled.again.spec.dependency else settled.again
+            return self.core.update([again], history=[settled.ended], ops=ops)
+        durable = self.core.update([settled.ended], ops=ops)
+        if job.het_job_id and job.het_offset == 0:
+            self._end_components(job)
+        return durable
+
+    def _end_components(self, leader: Job) -> None:
+        """The batch script of a heterogeneous job ran in its first component: the others end with it."""
+        for part in self.core.memory.table.of_het(leader.het_job_id):
+            if part.job_id != leader.job_id and holds_resources(part) and not is_over(part):
+                self.runtime.kill(_key(part), Death.EXIT.value)
+
+    def _acknowledge_after(self, durable: asyncio.Future[None] | None, report: Report) -> None:
+        acknowledge: Callable[[], None] = lambda: self.runtime.acknowledge(report.key, report.sequence)  # noqa: E731
+        if durable is None:
+            acknowledge()
+        else:
+            durable.add_done_callback(lambda done: acknowledge() if done.exception() is None else None)
+
+
+def _key(job: Job) -> RunKey:
+    return RunKey(job.job_id, job.restarts)

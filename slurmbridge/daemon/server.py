@@ -1,0 +1,304 @@
+"""The unix socket: who is calling (SO_PEERCRED), frames in, commands run, frames out.
+
+Each connection runs one command at a time, several in sequence. A command is a generator; its effects are performed by
+the client (files, standard input), by `performing`, or here (output). Nothing of a caller is believed but what the
+kernel says about the peer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import struct
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from slurmbridge.commands import effects as fx
+from slurmbridge.commands.table import find
+from slurmbridge.daemon.memory import Memory
+from slurmbridge.daemon.performing import Performer
+from slurmbridge.errors import BridgeError
+from slurmbridge.wire import client as wire
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS = 1024  # of one user
+OVERFLOW_UID = 65534
+CHUNK = 1 << 20
+
+TakeOver = Callable[[socket.socket, bytes, int], None]
+
+
+class Service:
+    """What all connections share."""
+
+    def __init__(self, memory: Memory, performer: Performer, clock: Callable[[], float], take_over: TakeOver) -> None:
+        self.memory, self.performer, self.clock, self.take_over = memory, performer, clock, take_over
+        self.open: Counter[int] = Counter()
+        self.step_address: Callable[[int], str] = lambda job_id: ""
+
+    def may_connect(self, uid: int) -> bool:
+        """A personal daemon serves its owner (and root); nobody serves the overflow user."""
+        if uid == OVERFLOW_UID:
+            return False
+        owner = self.memory.owner_uid
+        return owner == 0 or uid in (owner, 0)
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._decoder = wire.Decoder()
+        self._transport: asyncio.Transport
+        self._uid = self._gid = self._pid = -1
+        self._counted = False
+        self._run: Run | None = None
+        self._ahead: list[bytes] = []  # hellos that came before the command in hand was over
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        sock = transport.get_extra_info("socket")
+        self._pid, self._uid, self._gid = struct.unpack(
+            "3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        )
+        service = self._service
+        if not service.may_connect(self._uid) or service.open[self._uid] >= MAX_CONNECTIONS:
+            self.fail("Access/permission denied")
+            return
+        service.open[self._uid] += 1
+        self._counted = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._counted:
+            self._service.open[self._uid] -= 1
+        if self._run is not None:
+            self._run.abandon()
+            self._run = None
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            frames = self._decoder.feed(data)
+        except ValueError as fault:
+            self.fail(f"Protocol error: {fault}")
+            return
+        for kind, payload in frames:
+            if kind == b"H":
+                if self._run is None:
+                    self._begin(payload)
+                elif len(self._ahead) < 64:
+                    self._ahead.append(payload)
+                else:
+                    self.fail("Protocol error: too many commands at once")
+            elif kind == b"F" and self._run is not None:
+                self._run.client_answered(payload)
+            elif kind == b"S" and self._run is not None:
+                self._run.abandon()
+                self._transport.close()
+            elif kind == b"V":
+                self._hand_over(payload)
+                return
+            else:
+                self.fail(f"Protocol error: unexpected frame {kind!r}")
+                return
+
+    def _hand_over(self, payload: bytes) -> None:
+        """A supervisor came back: its socket belongs to the runtime from here on."""
+        sock: socket.socket = self._transport.get_extra_info("socket")
+        duplicate = socket.socket(fileno=os.dup(sock.fileno()))
+        uid = self._uid
+        self._transport.abort()
+        self._service.take_over(duplicate, payload, uid)
+
+    def fail(self, message: str) -> None:
+        self._transport.write(wire.frame(b"E", f"slurm: error: {message}\n".encode()) + wire.frame(b"X", b"1"))
+        self._transport.close()
+
+    def _begin(self, payload: bytes) -> None:
+        try:
+            call = self._read_hello(payload)
+        except (ValueError, IndexError) as fault:
+            self.fail(f"Protocol error: {fault}")
+            return
+        name = os.path.basename(call.argv[0]) if call.argv else ""
+        main = find(name)
+        if main is None:
+            self.fail(f"Unknown command {name}")
+            return
+        self._run = Run(self._service, self._transport, call, main(call, self._service.memory), self._over)
+        self._run.advance(None)
+
+    def _over(self) -> None:
+        self._run = None
+        if self._ahead and not self._transport.is_closing():
+            self._begin(self._ahead.pop(0))
+
+    def _read_hello(self, payload: bytes) -> fx.Call:
+        parts = wire.unpack(payload)
+        version, nonce, umask, columns, sid, tty, host, cwd, limits, count = parts[:10]
+        if version != wire.VERSION:
+            raise ValueError(f"version {version!r} of the client is not known to this daemon")
+        argc = int(count)
+        if argc < 1 or argc > len(parts) - 10:
+            raise ValueError("the argument count is wrong")
+        decode = os.fsdecode
+        env = {}
+        for item in parts[10 + argc :]:
+            name, _, value = decode(item).partition("=")
+            env[name] = value
+        names = self._service.memory.names
+        user = names.user_name(self._uid)
+        gid = self._gid
+        return fx.Call(
+            argv=tuple(map(decode, parts[10 : 10 + argc])),
+            env=env,
+            cwd=decode(cwd),
+            umask=int(umask, 8) & 0o777,
+            columns=int(columns or b"80"),
+            uid=self._uid,
+            gid=gid,
+            groups=names.groups(user, gid) if names.user(self._uid) else (gid,),
+            user=user,
+            group=names.group_name(gid),
+            host=decode(host) or self._service.memory.daemon_host,
+            sid=int(sid or b"0"),
+            now=self._service.clock(),
+            nonce=nonce.hex(),
+            stdin_is_tty=b"i" in tty,
+            stdout_is_tty=b"o" in tty,
+            rlimits=_rlimits(limits),
+        )
+
+
+def _rlimits(text: bytes) -> tuple[tuple[str, int, int], ...]:
+    found = []
+    for item in text.decode().split(","):
+        if item:
+            name, soft, hard = item.split(":")
+            found.append((name, int(soft), int(hard)))
+    return tuple(found)
+
+
+class Run:
+    """One command under way on a connection."""
+
+    def __init__(
+        self,
+        service: Service,
+        transport: asyncio.Transport,
+        call: fx.Call,
+        command: fx.Command,
+        over: Callable[[], None],
+    ) -> None:
+        self._service, self._transport, self._call = service, transport, call
+        self._command, self._over = command, over
+        self._out: list[bytes] = []
+        self._future: asyncio.Future[Any] | None = None
+        self._asked = False
+        self._ended = False
+
+    def advance(self, answer: Any) -> None:
+        """Run the command until it ends or must wait."""
+        send = self._command.send
+        while not self._ended:
+            try:
+                effect = send(answer)
+            except StopIteration as stop:
+                self._finish(int(stop.value or 0))
+                return
+            except BridgeError as fault:
+                self._complain(str(fault), fault.exit_code)
+                return
+            except Exception:
+                log.exception("event=command.failed argv=%r", self._call.argv[:4])
+                self._complain("Internal error in the controller; its log says more", 1)
+                return
+            if type(effect) is fx.Print:
+                self._print(effect)
+                answer = None
+                continue
+            if self._is_for_client(effect):
+                self._flush()
+                return
+            future = self._service.performer.perform(self._call, effect)
+            if future.done():
+                answer = future.result()
+                continue
+            self._future = future
+            future.add_done_callback(self._resume)
+            self._flush()
+            return
+
+    def _resume(self, future: asyncio.Future[Any]) -> None:
+        self._future = None
+        if self._ended or future.cancelled():
+            return
+        fault = future.exception()
+        if fault is not None:
+            log.error("event=effect.failed argv=%r reason=%r", self._call.argv[:4], fault)
+            self._complain(f"Internal error in the controller: {fault}", 1)
+            return
+        self.advance(future.result())
+
+    def _print(self, effect: fx.Print) -> None:
+        data = effect.text.encode("utf-8", "surrogateescape")
+        kind = b"O" if effect.fd == 1 else b"E"
+        for at in range(0, len(data), CHUNK):
+            self._out.append(wire.frame(kind, data[at : at + CHUNK]))
+
+    def _is_for_client(self, effect: fx.Effect) -> bool:
+        if type(effect) is fx.ReadFile:
+            payload = wire.pack(
+                os.fsencode(effect.name), str(effect.limit).encode(), b"p" if effect.search_path else b""
+            )
+            self._out.append(wire.frame(b"A", payload))
+        elif type(effect) is fx.ReadStdin:
+            self._out.append(wire.frame(b"I", wire.pack(str(effect.limit).encode(), b"l" if effect.line else b"")))
+        elif type(effect) is fx.RunStep:
+            address = self._service.step_address(effect.job_id)
+            self._out.append(wire.frame(b"T", wire.pack(address.encode(), effect.request)))
+        else:
+            return False
+        self._asked = True
+        return True
+
+    def client_answered(self, payload: bytes) -> None:
+        if not self._asked:
+            self._complain("Protocol error: an answer that nobody asked for", 1)
+            return
+        self._asked = False
+        try:
+            errno, path, content = wire.unpack(payload)
+            data = fx.FileData(data=content, path=os.fsdecode(path), errno=int(errno))
+        except ValueError as fault:
+            self._complain(f"Protocol error: {fault}", 1)
+            return
+        self.advance(data)
+
+    def abandon(self) -> None:
+        """The caller is gone: what was submitted stays submitted, nothing more is done."""
+        self._ended = True
+        if self._future is not None:
+            self._future.remove_done_callback(self._resume)
+            self._future = None
+        self._command.close()
+
+    def _complain(self, message: str, code: int) -> None:
+        name = os.path.basename(self._call.argv[0])
+        self._print(fx.Print(f"{name}: error: {message}\n", 2))
+        self._command.close()
+        self._finish(code)
+
+    def _finish(self, code: int) -> None:
+        self._ended = True
+        self._out.append(wire.frame(b"X", str(code).encode()))
+        self._flush()
+        self._over()
+
+    def _flush(self) -> None:
+        if self._out:
+            self._transport.write(b"".join(self._out))
+            self._out.clear()
