@@ -70,17 +70,7 @@ class PutMark(msgspec.Struct, frozen=True, kw_only=True):
     value: str
 
 
-Op = (
-    InsertJobs
-    | PutJobs
-    | PutSteps
-    | PutNodes
-    | PutPartitions
-    | PutReservations
-    | PutAccounting
-    | PutUsage
-    | PutMark
-)
+Op = InsertJobs | PutJobs | PutSteps | PutNodes | PutPartitions | PutReservations | PutAccounting | PutUsage | PutMark
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +91,9 @@ class Store(Protocol):
     """Thread rules: `write` from any thread, `done(error)` is called from the writer's thread; reads block their thread."""
 
     def load(self, recent_since: float) -> Loaded: ...
-    def write(self, ops: Sequence[Op], done: Callable[[Exception | None], None], *, droppable: bool = False) -> None: ...
+    def write(
+        self, ops: Sequence[Op], done: Callable[[Exception | None], None], *, droppable: bool = False
+    ) -> None: ...
     def job_of_nonce(self, uid: int, nonce: str) -> int | None:
         """The first job id of an earlier submission with this nonce."""
 

@@ -1,0 +1,170 @@
+"""The store without a disk: the same rules on dictionaries, for tests and simulations.
+
+Callbacks come from the calling thread, before `write` returns.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+from slurmbridge.commands.effects import JobFilter, JobRow
+from slurmbridge.errors import StoreError
+from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
+from slurmbridge.model.cluster import Node, Partition
+from slurmbridge.model.job import Job, Step
+from slurmbridge.model.plan import Reservation
+from slurmbridge.store import filter as selection
+from slurmbridge.store.protocol import (
+    InsertJobs,
+    Loaded,
+    Op,
+    PutAccounting,
+    PutJobs,
+    PutMark,
+    PutNodes,
+    PutPartitions,
+    PutReservations,
+    PutSteps,
+    PutUsage,
+)
+from slurmbridge.store.queries import row_of
+from slurmbridge.store.records import ended_at, is_final
+from slurmbridge.store.usage import DEFAULT_HALF_LIFE, charge
+
+
+class MemoryStore:
+    """`store.protocol.Store`, gone with the process."""
+
+    def __init__(self, *, decay_half_life: float = DEFAULT_HALF_LIFE) -> None:
+        self._half_life = decay_half_life
+        self._lock = threading.RLock()
+        self._runs: dict[tuple[int, int], Job] = {}
+        self._rolled: set[tuple[int, int]] = set()
+        self._nonces: dict[tuple[int, str], int] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._steps: dict[tuple[int, int, int], Step] = {}
+        self._nodes: dict[str, Node] = {}
+        self._partitions: tuple[Partition, ...] = ()
+        self._reservations: tuple[Reservation, ...] = ()
+        self._accounting: Accounting | None = None
+        self._usage: dict[int, UsageRow] = {}
+        self._transactions: list[Transaction] = []
+        self._marks: dict[str, str] = {}
+        self._next_job_id = 0
+        self._closed = False
+        self.healthy = True
+
+    def load(self, recent_since: float) -> Loaded:
+        with self._lock:
+            last = selection.last_runs(self._runs.values())
+            jobs = sorted((job for job in last if ended_at(job) >= recent_since), key=lambda job: job.job_id)
+            alive = {(job.job_id, job.restarts) for job in jobs}
+            return Loaded(
+                jobs=tuple(jobs),
+                steps=tuple(
+                    step
+                    for step in self._steps.values()
+                    if not step.state.is_finished and (step.job_id, step.restarts) in alive
+                ),
+                nodes=tuple(sorted(self._nodes.values(), key=lambda node: (node.conf.index, node.name))),
+                partitions=self._partitions,
+                reservations=self._reservations,
+                accounting=self._accounting,
+                usage=tuple(self._usage[assoc_id] for assoc_id in sorted(self._usage)),
+                next_job_id=self._next_job_id,
+                marks=tuple(sorted(self._marks.items())),
+            )
+
+    def write(self, ops: Sequence[Op], done: Callable[[Exception | None], None], *, droppable: bool = False) -> None:
+        with self._lock:
+            error = self._refuse(ops)
+            if error is None:
+                for op in ops:
+                    self._apply(op)
+        done(error)
+
+    def job_of_nonce(self, uid: int, nonce: str) -> int | None:
+        return self._nonces.get((uid, nonce))
+
+    def blob(self, sha: str) -> bytes | None:
+        return self._blobs.get(sha)
+
+    def history(self, wanted: JobFilter) -> tuple[JobRow, ...]:
+        with self._lock:
+            runs = list(self._runs.values()) if wanted.duplicates else selection.last_runs(self._runs.values())
+            jobs = sorted((job for job in runs if selection.wants(wanted, job)), key=selection.order)
+            steps: dict[tuple[int, int], list[Step]] = {}
+            if wanted.with_steps:
+                for step in self._steps.values():
+                    steps.setdefault((step.job_id, step.restarts), []).append(step)
+            return tuple(row_of(job, steps.get((job.job_id, job.restarts), ()), self._blobs, wanted) for job in jobs)
+
+    def transactions(self, start: float | None, end: float | None) -> tuple[Transaction, ...]:
+        return tuple(
+            one
+            for one in self._transactions
+            if (start is None or one.time >= start) and (end is None or one.time < end)
+        )
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _refuse(self, ops: Sequence[Op]) -> StoreError | None:
+        """The conflicts that a database would find."""
+        if self._closed:
+            return StoreError("the store is closed")
+        for op in ops:
+            if not isinstance(op, InsertJobs) or not op.jobs:
+                continue
+            known = self._nonces.get((op.uid, op.nonce)) if op.nonce else None
+            if known is not None and known != op.jobs[0].job_id:
+                return StoreError(f"this submission was stored before, as job {known}")
+            if known is None and any((job.job_id, job.restarts) in self._runs for job in op.jobs):
+                return StoreError(f"job id {op.jobs[0].job_id} was given out before")
+        return None
+
+    def _apply(self, op: Op) -> None:
+        match op:
+            case InsertJobs():
+                if op.nonce and (op.uid, op.nonce) in self._nonces:
+                    return
+                self._put_runs(op.jobs)
+                if op.nonce and op.jobs:
+                    self._nonces[(op.uid, op.nonce)] = op.jobs[0].job_id
+                for sha, content in op.blobs:
+                    self._blobs.setdefault(sha, content)
+            case PutJobs():
+                self._put_runs(op.jobs)
+            case PutSteps():
+                self._steps.update(((step.job_id, step.restarts, step.step_id), step) for step in op.steps)
+            case PutNodes():
+                self._nodes.update((node.name, node) for node in op.nodes)
+            case PutPartitions():
+                self._partitions = op.partitions
+            case PutReservations():
+                self._reservations = op.reservations
+            case PutAccounting():
+                self._accounting = op.accounting
+                self._transactions.extend(op.transactions)
+            case PutUsage():
+                self._usage.update((row.assoc_id, row) for row in op.rows)
+            case PutMark():
+                if op.name == "next_job_id":
+                    self._next_job_id = max(self._next_job_id, int(op.value))
+                else:
+                    self._marks[op.name] = op.value
+
+    def _put_runs(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            key = (job.job_id, job.restarts)
+            self._runs[key] = job
+            self._next_job_id = max(self._next_job_id, job.job_id + 1)
+            if not is_final(job) or key in self._rolled:
+                continue
+            self._rolled.add(key)
+            assoc_id = job.spec.assoc_id
+            before = self._usage.get(assoc_id) or UsageRow(assoc_id=assoc_id, as_of=0.0)
+            after = charge(before, job, self._half_life)
+            if assoc_id and after is not before:
+                self._usage[assoc_id] = after

@@ -1,0 +1,53 @@
+"""What a finished run adds to its association's use, and how use fades (Slurm's multifactor plugin).
+
+Amounts are TRES-seconds in the units of `model.tres` (mem in MiB, gres/gpu in milli-devices). Only the association
+itself is charged; its accounts are sums over the tree (`submit.associations`).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from slurmbridge.model.accounts import UsageRow
+from slurmbridge.model.job import Job
+
+DEFAULT_HALF_LIFE = 7 * 86400.0
+"""PriorityDecayHalfLife of Slurm."""
+
+
+def run_seconds(job: Job) -> float:
+    """How long a finished run held its nodes and was not suspended."""
+    if job.start_time is None or job.end_time is None:
+        return 0.0
+    if job.pre_suspend_s and job.suspend_time:
+        return max(0.0, job.pre_suspend_s + job.end_time - job.suspend_time)
+    return max(0.0, job.end_time - job.start_time)
+
+
+def decay(row: UsageRow, now: float, half_life: float) -> UsageRow:
+    """The row as of `now`; half_life 0 = it never fades. A moment before `as_of` changes nothing."""
+    if now <= row.as_of:
+        return row
+    if not half_life:
+        return msgspec.structs.replace(row, as_of=now)
+    factor = 0.5 ** ((now - row.as_of) / half_life)
+    return msgspec.structs.replace(
+        row,
+        as_of=now,
+        raw=tuple((name, amount * factor) for name, amount in row.raw),
+        wall_s=row.wall_s * factor,
+    )
+
+
+def charge(row: UsageRow, job: Job, half_life: float) -> UsageRow:
+    """The row with one finished run added, as of the later of its own moment and the run's end."""
+    seconds = run_seconds(job)
+    if job.allocation is None or job.end_time is None or not seconds:
+        return row
+    now = max(row.as_of, job.end_time)
+    row = decay(row, now, half_life)
+    share = seconds * (0.5 ** ((now - job.end_time) / half_life) if half_life else 1.0)
+    total = dict(row.raw)
+    for name, count in job.allocation.tres:
+        total[name] = total.get(name, 0.0) + count * share
+    return msgspec.structs.replace(row, raw=tuple(total.items()), wall_s=row.wall_s + share)

@@ -1,0 +1,278 @@
+"""What every store must do. Subclasses give `make()`, and `again()` where a store outlives its process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slurmbridge.commands.effects import JobFilter
+from slurmbridge.errors import StoreError
+from slurmbridge.model.accounts import Account, Accounting, Transaction, UsageRow
+from slurmbridge.model.cluster import Node, NodeConf, Partition
+from slurmbridge.model.plan import Reservation
+from slurmbridge.model.states import JobFlag, JobState, NodeBase, NodeFlag
+from slurmbridge.store import usage
+from slurmbridge.store.protocol import (
+    PutAccounting,
+    PutJobs,
+    PutMark,
+    PutNodes,
+    PutPartitions,
+    PutReservations,
+    PutSteps,
+    PutUsage,
+    Store,
+)
+from slurmbridge.store.records import encode_environment
+from tests.store.records import allocation, finished, insertion, job, outcome, put, replace, step
+
+
+class StoreContract:
+    def make(self, folder: Path) -> Store:
+        raise NotImplementedError
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        store = self.make(tmp_path)
+        yield store
+        store.close()
+
+    # submissions
+
+    def test_a_new_store_is_empty_and_has_no_accounting(self, store: Store) -> None:
+        loaded = store.load(0.0)
+        assert (loaded.jobs, loaded.steps, loaded.accounting, loaded.next_job_id) == ((), (), None, 0)
+        assert store.healthy
+
+    def test_a_stored_job_comes_back_as_it_was(self, store: Store) -> None:
+        array = job(7, array_job_id=7, tasks=((1, 9, 2),), array_count=5, flags=frozenset({JobFlag.REQUEUED}))
+        put(store, insertion(array))
+        assert store.load(0.0).jobs == (array,)
+
+    def test_a_nonce_leads_to_the_first_job_of_its_submission_and_only_for_its_uid(self, store: Store) -> None:
+        put(store, insertion(job(1), job(2), nonce="ab" * 16))
+        assert store.job_of_nonce(1001, "ab" * 16) == 1
+        assert store.job_of_nonce(1002, "ab" * 16) is None
+
+    def test_a_nonce_cannot_be_used_for_another_job(self, store: Store) -> None:
+        put(store, insertion(job(1), nonce="ab" * 16))
+        assert isinstance(outcome(store, [insertion(job(2), nonce="ab" * 16)]), StoreError)
+        assert [one.job_id for one in store.load(0.0).jobs] == [1]
+
+    def test_the_same_submission_twice_is_stored_once(self, store: Store) -> None:
+        put(store, insertion(job(1)))
+        put(store, insertion(job(1)))
+        assert len(store.load(0.0).jobs) == 1
+
+    def test_a_job_id_cannot_be_given_out_twice(self, store: Store) -> None:
+        put(store, insertion(job(1), nonce="ab" * 16))
+        assert isinstance(outcome(store, [insertion(job(1), nonce="cd" * 16)]), StoreError)
+        assert store.job_of_nonce(1001, "cd" * 16) is None
+
+    def test_the_id_high_water_mark_rises_with_jobs_and_marks_and_never_falls(self, store: Store) -> None:
+        put(store, insertion(job(41)))
+        assert store.load(0.0).next_job_id == 42
+        put(store, PutJobs(jobs=(job(50),)))
+        assert store.load(0.0).next_job_id == 51
+        put(store, PutMark(name="next_job_id", value="10"))
+        assert store.load(0.0).next_job_id == 51
+        put(store, PutMark(name="next_job_id", value="700"))
+        assert store.load(0.0).next_job_id == 700
+
+    def test_blobs_are_kept_by_their_name(self, store: Store) -> None:
+        put(store, insertion(job(1), blobs=(("aa", b"#!/bin/sh\n"), ("bb", b"\0\xff"))))
+        put(store, insertion(job(2), blobs=(("aa", b"#!/bin/sh\n"),)))
+        assert (store.blob("aa"), store.blob("bb"), store.blob("cc")) == (b"#!/bin/sh\n", b"\0\xff", None)
+
+    # changes
+
+    def test_putting_a_run_twice_leaves_one(self, store: Store) -> None:
+        put(store, insertion(job(1)))
+        running = job(1, state=JobState.RUNNING, start_time=1001.0, allocation=allocation("n1", "n2"))
+        put(store, PutJobs(jobs=(running,)))
+        put(store, PutJobs(jobs=(running,)))
+        assert store.load(0.0).jobs == (running,)
+
+    def test_a_changed_specification_is_kept(self, store: Store) -> None:
+        put(store, insertion(job(1)))
+        put(store, PutJobs(jobs=(job(1, spec_changes={"name": "renamed"}),)))
+        assert store.load(0.0).jobs[0].spec.name == "renamed"
+
+    def test_loading_gives_the_last_run_of_live_and_recent_jobs(self, store: Store) -> None:
+        first = finished(2, state=JobState.NODE_FAIL)
+        put(store, insertion(finished(1, end=1060.0)), insertion(first), insertion(finished(3, end=2000.0)))
+        put(store, PutJobs(jobs=(job(2, restarts=1),)))
+        assert [(one.job_id, one.restarts) for one in store.load(1500.0).jobs] == [(2, 1), (3, 0)]
+
+    def test_a_completing_job_is_loaded_however_old(self, store: Store) -> None:
+        put(store, insertion(finished(1, flags=frozenset({JobFlag.COMPLETING}))))
+        assert len(store.load(9e9).jobs) == 1
+
+    def test_running_steps_of_loaded_jobs_are_loaded(self, store: Store) -> None:
+        put(store, insertion(job(1, state=JobState.RUNNING)), insertion(finished(2)))
+        put(store, PutSteps(steps=(step(1), step(1, 0), step(2))))
+        put(store, PutSteps(steps=(step(1, 0, state=JobState.COMPLETED, end_time=1010.0),)))
+        assert store.load(1500.0).steps == (step(1),)
+
+    # usage
+
+    def test_a_finished_run_is_charged_once(self, store: Store) -> None:
+        put(store, insertion(job(1)))
+        for _ in range(3):
+            put(store, PutJobs(jobs=(finished(1),)))
+        (row,) = store.load(0.0).usage
+        assert row == UsageRow(assoc_id=5, as_of=1060.0, raw=(("cpu", 120.0), ("billing", 120.0)), wall_s=60.0)
+
+    def test_a_run_is_charged_when_it_has_left_its_nodes(self, store: Store) -> None:
+        put(store, insertion(job(1)))
+        put(store, PutJobs(jobs=(finished(1, flags=frozenset({JobFlag.COMPLETING})),)))
+        assert store.load(0.0).usage == ()
+        put(store, PutJobs(jobs=(finished(1),)))
+        assert len(store.load(0.0).usage) == 1
+
+    def test_each_restart_is_charged(self, store: Store) -> None:
+        put(store, insertion(job(1)))
+        put(store, PutJobs(jobs=(finished(1), finished(1, restarts=1))))
+        assert dict(store.load(0.0).usage[0].raw)["cpu"] == pytest.approx(240.0)
+
+    def test_older_use_fades_by_half_in_a_half_life(self, store: Store) -> None:
+        later = 1060.0 + usage.DEFAULT_HALF_LIFE
+        put(store, insertion(finished(1)))
+        put(store, insertion(finished(2, start=later - 60.0, end=later)))
+        assert dict(store.load(0.0).usage[0].raw)["cpu"] == pytest.approx(60.0 + 120.0)
+
+    def test_usage_can_be_set(self, store: Store) -> None:
+        put(store, insertion(finished(1)))
+        put(store, PutUsage(rows=(UsageRow(assoc_id=5, as_of=2000.0),)))
+        assert store.load(0.0).usage == (UsageRow(assoc_id=5, as_of=2000.0),)
+
+    def test_nothing_is_charged_without_an_association(self, store: Store) -> None:
+        put(store, insertion(finished(1, spec_changes={"assoc_id": 0})))
+        assert store.load(0.0).usage == ()
+
+    # the rest
+
+    def test_nodes_are_kept_by_name_and_come_in_configuration_order(self, store: Store) -> None:
+        first, second = (Node(conf=NodeConf(name=name, index=at)) for at, name in enumerate(("z1", "a1")))
+        put(store, PutNodes(nodes=(second, first)))
+        down = replace(first, base=NodeBase.DOWN, flags=frozenset({NodeFlag.DRAIN}), reason="disk")
+        put(store, PutNodes(nodes=(down,)))
+        assert store.load(0.0).nodes == (down, second)
+
+    def test_partitions_and_reservations_are_replaced_whole(self, store: Store) -> None:
+        one, two = Partition(name="one"), Partition(name="two")
+        put(store, PutPartitions(partitions=(two, one)))
+        assert store.load(0.0).partitions == (two, one)
+        put(store, PutPartitions(partitions=()))
+        maintenance = Reservation(name="m", start_time=1.0, end_time=2.0)
+        put(store, PutReservations(reservations=(maintenance,)))
+        loaded = store.load(0.0)
+        assert (loaded.partitions, loaded.reservations) == ((), (maintenance,))
+
+    def test_accounting_and_its_transactions_are_kept(self, store: Store) -> None:
+        accounting = Accounting(accounts=(Account(name="root"),), revision=3)
+        added = Transaction(time=10.0, action="Add Accounts", actor="root", where="x", info="y")
+        put(store, PutAccounting(accounting=accounting, transactions=(added, replace(added, time=20.0))))
+        assert store.load(0.0).accounting == accounting
+        assert [one.time for one in store.transactions(None, None)] == [10.0, 20.0]
+        assert store.transactions(10.0, 20.0) == (added,)
+
+    def test_marks_survive(self, store: Store) -> None:
+        put(store, PutMark(name="boot", value="abc"))
+        assert store.load(0.0).marks == (("boot", "abc"),)
+
+    def test_ops_of_one_write_are_stored_together_or_not_at_all(self, store: Store) -> None:
+        put(store, insertion(job(1), nonce="ab" * 16))
+        ops = [insertion(job(2), nonce="cd" * 16), insertion(job(1), nonce="ef" * 16)]
+        assert isinstance(outcome(store, ops), StoreError)
+        assert [one.job_id for one in store.load(0.0).jobs] == [1]
+
+    # history
+
+    def test_history_finds_jobs_by_id_array_and_task(self, store: Store) -> None:
+        put(store, insertion(job(1)))
+        put(store, insertion(job(10, array_job_id=10, tasks=((3, 9, 1),))))
+        tasks = [job(10 + n, array_job_id=10, array_task_id=n) for n in (1, 2)]
+        put(store, PutJobs(jobs=tuple(tasks)))
+
+        def ids(*wanted: tuple[int, int | None, int | None]) -> list[int]:
+            return [row.job.job_id for row in store.history(JobFilter(job_ids=wanted))]
+
+        assert ids((1, None, None)) == [1]
+        assert ids((10, None, None)) == [11, 12, 10]
+        assert ids((10, 2, None)) == [12]
+        assert ids((10, 5, None)) == [10]
+        assert ids((12, None, None), (1, None, None)) == [1, 12]
+
+    def test_history_finds_the_components_of_a_heterogeneous_job(self, store: Store) -> None:
+        put(store, insertion(*(job(20 + n, het_job_id=20, het_offset=n) for n in range(3))))
+        assert len(store.history(JobFilter(job_ids=((20, None, None),)))) == 3
+        assert [row.job.job_id for row in store.history(JobFilter(job_ids=((20, 2, None),)))] == [22]
+
+    def test_history_filters_by_what_was_given(self, store: Store) -> None:
+        put(
+            store,
+            insertion(finished(1, allocation=allocation("n1", "n2"))),
+            insertion(finished(2, spec_changes={"uid": 1002, "account": "ml", "qos": "high", "name": "other"})),
+            insertion(job(3, spec_changes={"partitions": ("long", "gpu"), "wckey": "w"})),
+        )
+
+        def ids(**wanted: object) -> list[int]:
+            return [row.job.job_id for row in store.history(JobFilter(**wanted))]  # type: ignore[arg-type]
+
+        assert ids(users=(1001,)) == [1, 3]
+        assert ids(users=()) == []
+        assert ids(accounts=("ml",)) == ids(qos=("high",)) == ids(names=("other",)) == [2]
+        assert ids(partitions=("gpu",)) == ids(wckeys=("w",)) == [3]
+        assert ids(partitions=("debug",)) == [1, 2]
+        assert ids(nodes=("n2",)) == [1]
+        assert ids(nodes=("n",)) == []
+        assert ids(states=("COMPLETED",)) == [1, 2]
+        assert ids(states=("PENDING",), accounts=("physics",)) == [3]
+
+    def test_history_gives_runs_alive_in_the_window(self, store: Store) -> None:
+        put(store, insertion(finished(1, start=1000, end=1100)), insertion(finished(2, start=2000, end=2100)))
+        put(store, insertion(job(3, submit_time=2500.0)))
+
+        def ids(start: float | None, end: float | None, *states: str) -> list[int]:
+            wanted = JobFilter(start=start, end=end, states=states)
+            return [row.job.job_id for row in store.history(wanted)]
+
+        assert ids(1500, None) == [2, 3]
+        assert ids(None, 2499) == [1, 2]
+        assert ids(1050, 1060, "RUNNING") == [1]
+        assert ids(1050, 1060, "COMPLETED") == []
+        assert ids(1050, 1100, "COMPLETED") == [1]
+        assert ids(1500, 1600, "PENDING") == [2]
+
+    def test_history_shows_the_last_run_unless_duplicates_are_wanted(self, store: Store) -> None:
+        put(store, insertion(finished(1, state=JobState.NODE_FAIL)))
+        put(store, PutJobs(jobs=(finished(1, restarts=1),)))
+        put(store, PutSteps(steps=(step(1), step(1, restarts=1), step(1, 0, restarts=1, start_time=1001.0))))
+        (row,) = store.history(JobFilter())
+        assert (row.job.restarts, [one.step_id for one in row.steps]) == (1, [-5, 0])
+        assert [row.job.restarts for row in store.history(JobFilter(duplicates=True))] == [0, 1]
+        assert store.history(JobFilter(with_steps=False))[0].steps == ()
+
+    def test_history_brings_script_and_environment_when_wanted(self, store: Store) -> None:
+        pairs = (("A", "1"), ("B", "x=y\n\udcff"))
+        put(store, insertion(job(1), blobs=(("a" * 64, b"#!/bin/sh\n"), ("e" * 64, encode_environment(pairs)))))
+        (row,) = store.history(JobFilter(with_script=True, with_env=True))
+        assert (row.script, row.env) == (b"#!/bin/sh\n", pairs)
+        (row,) = store.history(JobFilter())
+        assert (row.script, row.env) == (None, None)
+
+    # the end
+
+    def test_a_closed_store_refuses_and_closing_twice_is_harmless(self, store: Store) -> None:
+        store.close()
+        store.close()
+        assert isinstance(outcome(store, [insertion(job(1))]), StoreError)
+
+    def test_a_job_that_cannot_be_encoded_fails_alone(self, store: Store) -> None:
+        bad = outcome(store, [insertion(job(1, spec_changes={"name": "\udcff"}))])
+        put(store, insertion(job(2)))
+        assert bad is None or isinstance(bad, StoreError)
+        assert 2 in [one.job_id for one in store.load(0.0).jobs]
