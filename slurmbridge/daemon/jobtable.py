@@ -30,6 +30,7 @@ class JobTable:
         self._hets: dict[int, dict[int, None]] = defaultdict(dict)
         self._children: dict[int, set[int]] = defaultdict(set)  # parent id -> dependent job ids
         self._names: dict[tuple[int, str], set[int]] = defaultdict(set)  # unfinished, for singleton
+        self._singletons: dict[tuple[int, str], set[int]] = defaultdict(set)  # by user and name
         self._steps: dict[int, dict[int, Step]] = defaultdict(dict)
         self._waiting: set[int] = set()  # pending with a dependency
 
@@ -59,7 +60,7 @@ class JobTable:
             if job.is_pending:
                 self._waiting.add(job.job_id)
                 for term in job.spec.dependency.terms:
-                    self._children[term.job_id].add(job.job_id)
+                    self._parents_index(term.kind, term.job_id, job).add(job.job_id)
             else:
                 self._waiting.discard(job.job_id)
         return before
@@ -69,6 +70,12 @@ class JobTable:
             self._arrays[job.array_job_id][job.job_id] = None
         if job.het_job_id:
             self._hets[job.het_job_id][job.job_id] = None
+
+    def _parents_index(self, kind: str, parent_id: int, job: Job) -> set[int]:
+        """Where a job that depends on this parent, or on its own namesakes, is listed."""
+        if kind == "singleton":
+            return self._singletons[(job.spec.uid, job.spec.name)]
+        return self._children[parent_id]
 
     def forget(self, job: Job) -> None:
         """A finished job whose time is up, or a submission that did not become durable."""
@@ -87,11 +94,9 @@ class JobTable:
         self._steps.pop(job.job_id, None)
         if job.spec.dependency is not None:
             for term in job.spec.dependency.terms:
-                children = self._children.get(term.job_id)
-                if children is not None:
-                    children.discard(job.job_id)
-                    if not children:
-                        del self._children[term.job_id]
+                self._parents_index(term.kind, term.job_id, job).discard(job.job_id)
+                if not self._children.get(term.job_id, True):
+                    del self._children[term.job_id]
 
     def family(self, job_id: int) -> Sequence[Job]:
         """What an id in a dependency means: the array with all its tasks, the het job's components, or the job."""
@@ -130,10 +135,7 @@ class JobTable:
         ids: set[int] = set()
         for key in {job.job_id, job.array_job_id, job.het_job_id} - {0}:
             ids |= self._children.get(key, set())
-        for job_id in self._children.get(0, ()):
-            other = self._jobs.get(job_id)
-            if other is not None and (other.spec.uid, other.spec.name) == (job.spec.uid, job.spec.name):
-                ids.add(job_id)
+        ids |= self._singletons.get((job.spec.uid, job.spec.name), set())
         return [self._jobs[i] for i in sorted(ids) if i in self._jobs and self._jobs[i].is_pending]
 
     def waiting(self) -> Sequence[Job]:
