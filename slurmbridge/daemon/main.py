@@ -20,6 +20,7 @@ from slurmbridge.daemon import configuration
 from slurmbridge.daemon.alterations import Alterations
 from slurmbridge.daemon.changes import Changes
 from slurmbridge.daemon.core import Core, Ids
+from slurmbridge.daemon.deadlines import end_missed
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.locking import Lock
@@ -46,6 +47,7 @@ ROOT_STATE = "/var/lib/slurmbridge"
 ROOT_SOCKET = "/run/slurmbridge/socket"
 PURGE_EVERY_S = 10.0
 SAMPLE_EVERY_S = 5.0
+DEADLINE_EVERY_S = 5.0
 BACKLOG = 512
 
 
@@ -97,6 +99,7 @@ class Daemon:
             server = await self._listen()
             tasks = [loop.create_task(self._every(PURGE_EVERY_S, self.core.purge))]
             tasks.append(loop.create_task(self._every(SAMPLE_EVERY_S, self._sample)))
+            tasks.append(loop.create_task(self._every(DEADLINE_EVERY_S, lambda: end_missed(self.core))))
             self._sample()
             self._tell_ready(ready_fd)
             log.info("event=daemon.up pid=%d socket=%s jobs=%d", os.getpid(), self.socket_path, len(self.memory.table))
