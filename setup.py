@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pathlib
 
-from setuptools import find_packages, setup
-from setuptools._distutils.command.build_scripts import build_scripts  # no public name in all releases
+from setuptools import find_packages, setup  # isort: split
+
+from distutils.command.build_scripts import build_scripts  # setuptools provides it, so it comes after it
 
 TRAMPOLINE = "slurmbridge/cli/trampoline.sh"
 COMMANDS = (
