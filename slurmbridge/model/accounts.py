@@ -50,6 +50,9 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     max_tres_run_mins_per_user: Tres = ()
     max_tres_run_mins_per_account: Tres = ()
     min_tres_per_job: Tres = ()
+    max_jobs_accrue_per_account: int | None = None
+    min_prio_threshold: int | None = None
+    limit_factor: float | None = None
     preemptible: bool | None = None  # ours
 
 
@@ -111,6 +114,8 @@ class Accounting(msgspec.Struct, frozen=True, kw_only=True):
     qos: tuple[Qos, ...] = ()
     wckeys: tuple[Wckey, ...] = ()
     revision: int = 0
+    next_assoc_id: int = 1  # ids are not used again: usage is kept by them
+    next_qos_id: int = 1
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
