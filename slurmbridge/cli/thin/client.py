@@ -8,7 +8,7 @@ Run as `python -I -S client.cpython-3NN.pyc COMMAND ARGUMENT...` by the commands
 interpreter takes over (`slurmbridge.cli.local`).
 """
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import _socket
 import posix
 import sys
@@ -16,15 +16,14 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from slurmbridge.wire import client as frames
 
 HERE = __file__
-MESSAGE_TIMEOUT = 10.0  # seconds; Slurm's default of the slurm.conf key
 SYSTEM_SOCKET = b"/run/slurmbridge/socket"
 LONGEST_NAME = 107  # bytes in sun_path
-EBADF, EAGAIN, EISDIR, EINVAL, EFBIG, EPIPE, ECONNREFUSED = 9, 11, 21, 22, 27, 32, 111
-READ_ONLY = ("squeue", "sinfo", "sacct", "sshare", "sprio", "sreport", "sstat", "sdiag", "seff", "sbatch")
-READ_ONLY_VERBS = {"scontrol": ("show", "ping", "version"), "sacctmgr": ("show", "list", "version", "ping")}
+EAGAIN, EACCES, EPIPE, ECONNREFUSED = 11, 13, 32, 111
 LIMITS = {  # of /proc/self/limits: its title -> the name in --propagate
     b"Max cpu time": b"CPU",
     b"Max file size": b"FSIZE",
@@ -43,26 +42,26 @@ class Cut(Exception):
     """The connection ended before the exit code came."""
 
 
-def load_frames() -> None:
-    """Binds `frames`: from its cached bytecode, which saves the path search, else by an ordinary import."""
-    global frames
-    head, _, name = HERE.rpartition("/")
-    if name.endswith(".pyc"):
+def load(package: str, name: str) -> "ModuleType":
+    """A module of ours: from its cached bytecode, which saves the path search, else by an ordinary import."""
+    head, _, own = HERE.rpartition("/")
+    if own.endswith(".pyc"):
         root = head.rsplit("/", 3)[0]  # .../slurmbridge from .../slurmbridge/cli/thin/__pycache__
+        path = f"{root}/{package}/__pycache__/{name}{own[own.index('.') :]}"
         try:
-            code = read_file(f"{root}/wire/__pycache__/{name}".encode(sys.getfilesystemencoding(), "surrogateescape"))
+            code = read_file(path.encode(sys.getfilesystemencoding(), "surrogateescape"))
         except OSError:
             code = b""
         if code:
             import marshal
 
-            frames = type(sys)("slurmbridge.wire.client")
-            exec(marshal.loads(code[16:]), frames.__dict__)
-            return
+            module = type(sys)(name)
+            exec(marshal.loads(code[16:]), module.__dict__)
+            return module
     import_path()
-    from slurmbridge.wire import client as found
-
-    frames = found
+    full = f"slurmbridge.{package.replace('/', '.')}.{name}"
+    __import__(full)
+    return sys.modules[full]
 
 
 def import_path() -> None:
@@ -208,7 +207,7 @@ def connect(command: str, entries: list[bytes]) -> tuple[_socket.socket | None, 
         except OSError as fault:
             if fault.errno == ECONNREFUSED or fault.errno == EAGAIN:
                 dead = dead or path
-            elif path != SYSTEM_SOCKET and fault.errno == 13:
+            elif path != SYSTEM_SOCKET and fault.errno == EACCES:
                 complain(command, f"error: {path.decode(errors='replace')}: Permission denied")
             continue
         if dead:
@@ -224,44 +223,15 @@ def complain(command: str, text: str) -> None:
 # ---- bytes in and out -----------------------------------------------------------------------------------------------
 
 
-def wait_until(fd: int, writable: bool) -> None:
-    """For descriptors that somebody else set non-blocking."""
-    import select
-
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT if writable else select.POLLIN)
-    poll.poll()
-
-
 def write_all(fd: int, data: bytes) -> None:
     """All of data; a closed or failing descriptor swallows the rest, as it does for Slurm's commands."""
     while data:
         try:
             data = data[posix.write(fd, data) :]
         except BlockingIOError:
-            wait_until(fd, True)
+            load("cli/thin", "absent").wait_until_writable(fd)
         except OSError:
             return
-
-
-def read_up_to(fd: int, limit: int, line: bool) -> tuple[int, bytes]:
-    """(errno, content): EFBIG when there is more than `limit`; of a line only the line."""
-    parts, size = [], 0
-    while size <= limit:
-        try:
-            part = posix.read(fd, 1 if line else min(1 << 20, limit + 1 - size))
-        except BlockingIOError:
-            wait_until(fd, False)
-            continue
-        except OSError as fault:
-            return fault.errno or EINVAL, b""
-        if not part:
-            break
-        parts.append(part)
-        size += len(part)
-        if line and part == b"\n":
-            break
-    return (EFBIG, b"") if size > limit else (0, b"".join(parts))
 
 
 class Session:
@@ -304,7 +274,8 @@ class Session:
                     address, request = frames.unpack(payload)
                     return self.take_over(address, request)
                 elif kind == b"L":
-                    run_locally("final", self.argv)
+                    import_path()
+                    load("cli/thin", "absent").run_locally("final", HERE, self.argv)
 
     def print(self, fd: int, data: bytes) -> None:
         if self.skip[fd]:
@@ -339,93 +310,33 @@ class Session:
     def answer(self, kind: bytes, payload: bytes) -> None:
         key = kind + payload
         if key not in self.answers:
-            parts = frames.unpack(payload)
+            files, parts = load("cli/thin", "files"), frames.unpack(payload)
             if kind == b"I":
-                errno, data = read_up_to(0, int(parts[0]), parts[1] == b"l")
                 path = b""
+                errno, data = files.read_up_to(0, int(parts[0]), parts[1] == b"l")
+            elif files.was_named(parts[0], self.argv, self.seen):
+                folders = value_of(self.entries, b"PATH").split(b":") if parts[2] == b"p" else []
+                errno, path, data = files.find(parts[0], int(parts[1]), folders)
             else:
-                errno, path, data = self.find(parts[0], int(parts[1]), parts[2] == b"p")
+                errno, path, data = EACCES, b"", b""
             self.seen.append(data)
             self.answers[key] = frames.frame(b"F", frames.pack(b"%d" % errno, path, data))
         self.send(self.answers[key])
-
-    def find(self, name: bytes, limit: int, search_path: bool) -> tuple[int, bytes, bytes]:
-        """(errno, absolute path, content) of a file that the user named."""
-        if not any(word.endswith(name) for word in self.argv[1:]) and not any(name in text for text in self.seen):
-            return 13, b"", b""
-        try:
-            cwd = posix.getcwdb()
-        except OSError:
-            cwd = b""
-        places = [name if name.startswith(b"/") else cwd + b"/" + name]
-        if search_path and not name.startswith((b"/", b"./", b"../")):
-            places += [folder + b"/" + name for folder in value_of(self.entries, b"PATH").split(b":") if folder]
-        errno = 2
-        for path in places:
-            try:
-                fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOCTTY)
-            except OSError as fault:
-                errno = errno if errno != 2 else fault.errno or EINVAL
-                continue
-            try:
-                if posix.fstat(fd).st_mode & 0o170000 == 0o040000:
-                    errno = EISDIR
-                    continue
-                problem, data = read_up_to(fd, limit, False)
-            finally:
-                posix.close(fd)
-            return problem, path, data
-        return errno, b"", b""
 
     def take_over(self, address: bytes, request: bytes) -> int:
         """srun outside a job, sattach: the terminal now belongs to the step."""
         import_path()
         from slurmbridge.cli import srun_client
 
-        return srun_client.take_over(address, request)
-
-    def may_repeat(self) -> bool:
-        """Whether the command can be sent again after a cut: the same nonce makes sbatch safe, the others only read."""
-        if self.command == "sbatch":
-            return True
-        if any(self.printed):
-            return False
-        verbs = READ_ONLY_VERBS.get(self.command)
-        if verbs is None:
-            return self.command in READ_ONLY
-        for word in self.argv[1:]:
-            if not word.startswith(b"-"):
-                return any(verb.startswith(word.decode(errors="replace").lower()) for verb in verbs)
-        return False
+        return int(srun_client.take_over(address, request))
 
 
 # ---- the course of a command ----------------------------------------------------------------------------------------
 
 
-def run_locally(mode: str, argv: list[bytes]) -> None:
-    """Replace this process by the full interpreter. mode: "first" (a daemon may come back) or "final"."""
-    import_path()
-    code = b"import sys; sys.path.insert(0, sys.argv.pop(1)); from slurmbridge.cli.local import main; sys.exit(main())"
-    root, coding = sys.path[0].encode(errors="surrogateescape"), sys.getfilesystemencoding()
-    python = sys.executable.encode(coding, "surrogateescape")
-    client = HERE.encode(coding, "surrogateescape")
-    posix.execv(python, [python, b"-I", b"-c", code, root, mode.encode(), client, *argv])
-
-
-def reconnect(command: str, entries: list[bytes]) -> _socket.socket | None:
-    """A connection within MessageTimeout; None when nobody came back."""
-    end, pause = time.monotonic() + MESSAGE_TIMEOUT, 0.02
-    while time.monotonic() < end:
-        connection = connect(command, entries)[0]
-        if connection is not None:
-            return connection
-        time.sleep(pause)
-        pause = min(pause * 1.5, 0.25)
-    return None
-
-
 def main(words: list[str]) -> int:
     """words: the command's name and its arguments; `--retry` before them waits for a daemon that is starting."""
+    global frames
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     retry = words[0] == "--retry"
@@ -437,23 +348,35 @@ def main(words: list[str]) -> int:
         import_path()
         from slurmbridge.cli import srun_client
 
-        return srun_client.main(words[retry:])
-    load_frames()
+        return int(srun_client.main(words[retry:]))
+    frames = load("wire", "client")
     session = Session(argv, entries)
     connection, dead = connect(command, entries)
-    if connection is None and retry:
-        connection = reconnect(command, entries)
     if connection is None:
-        run_locally("first" if dead and not retry else "final", argv)
+        absent = load("cli/thin", "absent")
+        connection = absent.wait_for(lambda: connect(command, entries)[0], absent.MESSAGE_TIMEOUT) if retry else None
+        if connection is None:
+            import_path()
+            absent.run_locally("first" if dead and not retry else "final", HERE, argv)
     if command in ("srun", "salloc"):
         for number in (1, 2, 3, 10, 12, 14, 15):  # HUP INT QUIT USR1 USR2 ALRM TERM
             _signal.signal(number, session.caught)
+    end = 0.0
     while connection is not None:
+        began = time.monotonic()
         try:
             return session.run(connection)
+        except ValueError as fault:
+            complain(command, f"error: the daemon broke the protocol: {fault}")
+            return 1
         except Cut:
             connection.close()
-            connection = reconnect(command, entries) if session.may_repeat() else None
+            absent, now = load("cli/thin", "absent"), time.monotonic()
+            if not end or now - began > absent.MESSAGE_TIMEOUT / 2:  # the first cut, or one after some calm
+                end = now + absent.MESSAGE_TIMEOUT
+            connection = None
+            if absent.may_repeat(argv, any(session.printed)):
+                connection = absent.wait_for(lambda: connect(command, entries)[0], end - now)
     complain(command, "error: the connection to the controller was cut; what it did before is not known")
     return 1
 

@@ -1,0 +1,56 @@
+# Everything starts from here; each target sets up what it needs. `make test` on a fresh machine needs Python >= 3.11 with
+# venv, git, make and a compiler.
+
+VENV := .venv
+PY := $(VENV)/bin/python3
+SOURCES := slurmbridge tests integration docs setup.py
+
+.PHONY: help setup demo test check unit format integration bench soak replay docs lock clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^\([a-z]*\):.*## /\1	/p' $(MAKEFILE_LIST)
+
+setup: ## make .venv with the locked dependencies and this tree
+	@bash integration/prefix.sh $(VENV)
+
+demo: setup ## run example scripts through a daemon on two virtual nodes
+	@bash docs/demo/run.sh $(VENV)/bin
+
+test: setup ## the whole test suite
+	$(PY) -m pytest tests
+
+check: setup ## format, lint, types, layers, unit tests
+	$(VENV)/bin/ruff format --check --quiet $(SOURCES)
+	$(VENV)/bin/ruff check --quiet $(SOURCES)
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo
+	$(PY) -m pytest tests -m "not slow and not root"
+
+unit: setup ## unit tests alone
+	$(PY) -m pytest tests -m "not slow and not root"
+
+format: setup ## format the code
+	$(VENV)/bin/ruff format $(SOURCES)
+	$(VENV)/bin/ruff check --fix $(SOURCES)
+
+integration: setup ## recorded answers, kills and everything else that needs root or time
+	$(PY) -m pytest tests -m "slow or root"
+
+replay: setup ## recorded answers of a real Slurm (root)
+	@bash integration/replay.sh --failing tests/oracle/failing.txt
+
+bench: setup ## ratios and absolute figures
+	@$(VENV)/bin/slurmbridge bench daemon
+
+soak: setup ## 1,000 kills of the daemon while jobs are submitted and run
+	$(PY) integration/soak_kills.py --bin $(VENV)/bin --kills 1000
+
+docs: setup ## write the generated reference pages
+	$(PY) docs/generate.py
+
+lock: ## the newest versions that the ranges allow, tried in a fresh environment
+	@bash integration/lock.sh
+
+clean: ## remove what was built
+	rm -rf $(VENV) build slurmbridge.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,59 @@
+"""What the thin client does in the rare cases: no daemon, a daemon that restarts, a descriptor that would block.
+
+Loaded only then, so that no command pays for it. Standard library only.
+"""
+
+import posix
+import sys
+import time
+from collections.abc import Callable
+from typing import NoReturn, TypeVar
+
+MESSAGE_TIMEOUT = 10.0  # seconds; Slurm's default of the slurm.conf key
+READ_ONLY = ("squeue", "sinfo", "sacct", "sshare", "sprio", "sreport", "sstat", "sdiag", "seff")
+READ_ONLY_VERBS = {"scontrol": ("show", "ping", "version"), "sacctmgr": ("show", "list", "version", "ping")}
+CODE = b"import sys; sys.path.insert(0, sys.argv.pop(1)); from slurmbridge.cli.local import main; sys.exit(main())"
+T = TypeVar("T")
+
+
+def may_repeat(argv: list[bytes], printed: bool) -> bool:
+    """Whether a command can be sent again after a cut: the nonce makes sbatch safe, the others must only read."""
+    command = argv[0].decode(errors="replace")
+    if command == "sbatch":
+        return True
+    if printed:
+        return False
+    verbs = READ_ONLY_VERBS.get(command)
+    if verbs is None:
+        return command in READ_ONLY
+    for word in argv[1:]:
+        if not word.startswith(b"-"):
+            return any(verb.startswith(word.decode(errors="replace").lower()) for verb in verbs)
+    return False
+
+
+def wait_for(attempt: Callable[[], T | None], seconds: float) -> T | None:
+    """The first thing that `attempt` gives within that time."""
+    end, pause = time.monotonic() + seconds, 0.02
+    while True:
+        found = attempt()
+        if found is not None or time.monotonic() >= end:
+            return found
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.25)
+
+
+def run_locally(mode: str, client: str, argv: list[bytes]) -> NoReturn:
+    """Replace this process by the full interpreter. mode: "first" (a daemon may come back) or "final"."""
+    coding = sys.getfilesystemencoding()
+    root, python, own = (text.encode(coding, "surrogateescape") for text in (sys.path[0], sys.executable, client))
+    posix.execv(python, [python, b"-I", b"-c", CODE, root, mode.encode(), own, *argv])
+
+
+def wait_until_writable(fd: int) -> None:
+    """For a descriptor that somebody else set non-blocking."""
+    import select
+
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    poll.poll()

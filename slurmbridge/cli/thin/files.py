@@ -1,0 +1,71 @@
+"""Which files the thin client sends, and how it reads them: with the caller's rights, and only what the caller named.
+
+A daemon at the address in SLURMBRIDGE_ADDR is trusted with the command, not with the caller's other files. Loaded when
+the first file is asked for. Standard library only.
+"""
+
+import posix
+
+ENOENT, EISDIR, EINVAL, EFBIG = 2, 21, 22, 27
+FOLDER, FORMAT = 0o040000, 0o170000  # of st_mode
+
+
+def was_named(name: bytes, argv: list[bytes], seen: list[bytes]) -> bool:
+    """Whether a name was typed (alone, or at the end of an option) or stands in a file that was sent already."""
+    return bool(name) and (any(word.endswith(name) for word in argv[1:]) or any(name in text for text in seen))
+
+
+def find(name: bytes, limit: int, folders: list[bytes]) -> tuple[int, bytes, bytes]:
+    """(errno, absolute path, content). A name without ./ or / is also looked for in `folders`."""
+    try:
+        cwd = posix.getcwdb()
+    except OSError:
+        cwd = b""
+    places = [name if name.startswith(b"/") else cwd + b"/" + name]
+    if not name.startswith((b"/", b"./", b"../")):
+        places += [folder + b"/" + name for folder in folders if folder]
+    errno = ENOENT
+    for path in places:
+        try:
+            fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOCTTY)
+        except OSError as fault:
+            errno = errno if errno != ENOENT else fault.errno or EINVAL
+            continue
+        try:
+            if posix.fstat(fd).st_mode & FORMAT == FOLDER:
+                errno = EISDIR
+                continue
+            problem, data = read_up_to(fd, limit, False)
+        finally:
+            posix.close(fd)
+        return problem, path, data
+    return errno, b"", b""
+
+
+def read_up_to(fd: int, limit: int, line: bool) -> tuple[int, bytes]:
+    """(errno, content): EFBIG when there is more than `limit`; of a line only the line is taken."""
+    parts, size = [], 0
+    while size <= limit:
+        try:
+            part = posix.read(fd, 1 if line else min(1 << 20, limit + 1 - size))
+        except BlockingIOError:
+            wait_until_readable(fd)
+            continue
+        except OSError as fault:
+            return fault.errno or EINVAL, b""
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+        if line and part == b"\n":
+            break
+    return (EFBIG, b"") if size > limit else (0, b"".join(parts))
+
+
+def wait_until_readable(fd: int) -> None:
+    """For a descriptor that somebody else set non-blocking."""
+    import select
+
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    poll.poll()

@@ -1,0 +1,37 @@
+"""The thin client as a process, and a folder short enough for a socket's name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CLIENT = ROOT / "slurmbridge/cli/thin/client.py"
+Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="sb") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def run(folder: Path) -> Run:
+    """run(command, argument..., env=..., input=...) -> the finished process, working in `folder`."""
+
+    def call(*words: str, env: dict[str, str] | None = None, **options: object) -> subprocess.CompletedProcess[bytes]:
+        given = {"PATH": "/usr/bin:/bin", "SLURMBRIDGE_ADDR": f"unix:{folder}/socket", **(env or {})}
+        settings: dict[str, object] = {"cwd": folder, "timeout": 30, "stdin": subprocess.DEVNULL, **options}
+        if "input" in settings:
+            settings.pop("stdin")
+        return subprocess.run(
+            [sys.executable, "-I", "-S", str(CLIENT), *words], env=given, capture_output=True, **settings
+        )  # type: ignore[call-overload,no-any-return]
+
+    return call
