@@ -16,14 +16,15 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from slurmbridge.daemon.core import Core, new_sluid
+from slurmbridge.daemon.jobtable import holds_resources
+from slurmbridge.errors import ProtocolError
 from slurmbridge.lifecycle import arrays, starts
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Eviction, Plan, Start, Verdict
-from slurmbridge.sched.frames import decode_answer, encode_estimate, encode_request
+from slurmbridge.sched import frames
 
 log = logging.getLogger(__name__)
 
-MAX_ANSWER = 256 * 1024 * 1024
 REST_LIMIT_S = 1.0  # longest pause between cycles under load
 
 
@@ -101,7 +102,7 @@ class Planning:
             self._wakeup.clear()
             try:
                 await self._cycle()
-            except (EOFError, OSError, asyncio.IncompleteReadError) as fault:
+            except (OSError, ProtocolError, asyncio.IncompleteReadError) as fault:
                 log.error("event=planner.died reason=%r", fault)
                 await self._end_worker()
                 self._whole = True
@@ -125,26 +126,23 @@ class Planning:
             self._wakeup.set()
             return
         began = time.monotonic()
-        plan = await self._ask(worker, encode_request(self._delta(), self._clock()))
-        if not isinstance(plan, Plan):
-            raise OSError("the planner answered something else than a plan")
+        plan = frames.decode_plan(await self._ask(worker, frames.encode_request(self._delta(), self._clock())))
         self.last_cycle_s = time.monotonic() - began
         self.cycles += 1
         self._apply(plan)
         estimates, self._estimates = self._estimates, []
         for job, future in estimates:
-            verdict = await self._ask(worker, encode_estimate(job, self._clock()))
+            answer = frames.decode_answer(await self._ask(worker, frames.encode_estimate(job, self._clock())))
             if not future.done():
-                future.set_result(verdict if isinstance(verdict, Verdict) else None)
+                future.set_result(answer.verdict if isinstance(answer, frames.EstimateAnswer) else None)
 
-    async def _ask(self, worker: asyncio.subprocess.Process, request: bytes) -> Plan | Verdict | None:
+    async def _ask(self, worker: asyncio.subprocess.Process, request: bytes) -> bytes:
+        """One request, one answer's body."""
         assert worker.stdin is not None and worker.stdout is not None
         worker.stdin.write(request)
         await worker.stdin.drain()
-        size = int.from_bytes(await worker.stdout.readexactly(4), "big")
-        if size > MAX_ANSWER:
-            raise OSError(f"an answer of {size} bytes")
-        return decode_answer(await worker.stdout.readexactly(size))
+        header = await worker.stdout.readexactly(frames.HEADER.size)
+        return await worker.stdout.readexactly(frames.frame_length(header))
 
     async def _ensure_worker(self) -> asyncio.subprocess.Process:
         if self._worker is None or self._worker.returncode is not None:
@@ -192,8 +190,6 @@ class Planning:
 
     @staticmethod
     def _relevant(jobs: Iterable[Job]) -> Iterable[Job]:
-        from slurmbridge.daemon.jobtable import holds_resources
-
         for job in jobs:
             if (job.is_pending and job.priority != 0 and not job.held_by) or holds_resources(job):
                 yield job
