@@ -1,1 +1,5 @@
-"""."""
+"""Runs as processes on virtual nodes of this machine."""
+
+from slurmbridge.runtime.local.runtime import LocalRuntime
+
+__all__ = ["LocalRuntime"]

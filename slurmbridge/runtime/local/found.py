@@ -1,0 +1,106 @@
+"""What the spool says of a run whose supervisor is not connected: alive, ended, dying, dead, or never there.
+
+A run is proved gone when its supervisors are (boot id, pid and start time), when the first process of its PID namespace
+is, and when no process carries its marks. What is left over is killed first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from slurmbridge.runtime.protocol import RunKey
+from slurmbridge.supervisor import claim, kernel
+from slurmbridge.supervisor.space import leftovers
+
+ALIVE, ENDED, DYING, DEAD, GONE = "alive", "ended", "dying", "dead", "gone"
+REBOOTED = "node rebooted"
+BOOT = "boot_id"
+
+Value = dict  # type: ignore[type-arg]
+
+
+def claims(spool: str) -> list[tuple[int, int, int]]:
+    """(job, restarts, rank) of every claimed run."""
+    return sorted(key for key in map(claim.parse_folder, os.listdir(spool)) if key is not None)
+
+
+def is_rebooted(state: str) -> str:
+    """Words for it when the machine was started anew since `remember_boot`, else nothing."""
+    try:
+        with open(os.path.join(state, BOOT), encoding="ascii") as file:
+            return "" if file.read() == kernel.boot_id() else REBOOTED
+    except FileNotFoundError:
+        return ""
+
+
+def remember_boot(state: str) -> None:
+    claim.write_file(os.path.join(state, BOOT), kernel.boot_id().encode("ascii"))
+
+
+def folders(spool: str, key: RunKey) -> list[str]:
+    """Of all ranks of a run, rank 0 first."""
+    ranks = sorted(rank for job, restarts, rank in claims(spool) if (job, restarts) == (key.job_id, key.restarts))
+    return [os.path.join(spool, claim.folder_name(key.job_id, key.restarts, rank)) for rank in ranks]
+
+
+def examine(spool: str, key: RunKey) -> tuple[str, Value]:
+    """(verdict, exit record or message). Kills what a dead supervisor left."""
+    head = os.path.join(spool, claim.folder_name(key.job_id, key.restarts, 0))
+    record = claim.read_json(os.path.join(head, claim.RECORD))
+    if record is not None and claim.is_alive(record):
+        return ALIVE, {}
+    ended = claim.read_json(os.path.join(head, claim.EXIT)) if record is not None else None
+    busy = False
+    for folder in folders(spool, key):
+        each = claim.read_json(os.path.join(folder, claim.RECORD))
+        if each is not None and not _is_clean(key, each):
+            busy = True
+    if busy:
+        return DYING, {}
+    if ended is not None:
+        return ENDED, ended
+    if record is None:
+        return GONE, {}
+    if record.get("boot_id") != kernel.boot_id():
+        return DEAD, {"message": REBOOTED}
+    return DEAD, {"message": _last_words(head)}
+
+
+def _last_words(folder: str) -> str:
+    try:
+        with open(os.path.join(folder, claim.CRASH), encoding="utf-8", errors="replace") as file:
+            return "the supervisor failed: " + file.read().strip()
+    except FileNotFoundError:
+        return "the supervisor was killed"
+
+
+def _is_clean(key: RunKey, record: Value) -> bool:
+    """Whether nothing of this rank runs; kills what does."""
+    if record.get("boot_id") != kernel.boot_id():
+        return True
+    clean = True
+    if claim.is_alive(record):
+        # a rank above 0 whose head is gone ends by itself; this is for one that does not
+        os.kill(int(record["pid"]), signal.SIGKILL)
+        clean = False
+    init, start = int(record.get("init") or 0), record.get("init_start")
+    if init:
+        if start is not None and kernel.start_ticks(init) == start:
+            os.kill(init, signal.SIGKILL)
+            clean = False
+        return clean
+    marks = tuple(os.fsencode(str(mark)) for mark in record.get("marks", ()))
+    for pid in leftovers(marks) if marks else []:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+        clean = False
+    return clean
+
+
+def release_run(spool: str, key: RunKey) -> None:
+    """Remove all folders of a run."""
+    for folder in folders(spool, key):
+        claim.release(folder)

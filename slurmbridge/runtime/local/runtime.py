@@ -1,0 +1,344 @@
+"""Runs as processes on virtual nodes: launches through the fork server, listens to supervisors, finds them again.
+
+What is known of a run is kept in its spool folder (`supervisor.claim`), never here: after a restart `adopt` reads the
+folders, living supervisors dial in (`take_over`), and what is missing is proved to be gone before it is reported so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.runtime.local import found
+from slurmbridge.runtime.local.channel import Channel
+from slurmbridge.runtime.local.hosts import addresses, write_hosts
+from slurmbridge.runtime.local.machine import Machine
+from slurmbridge.runtime.local.reports import report_of
+from slurmbridge.runtime.local.server import ForkServer
+from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
+from slurmbridge.supervisor import claim
+from slurmbridge.wire import supervisor as wire
+
+PROVED = 1 << 30
+"""Sequence number of reports made here: above any that a supervisor gives."""
+LOOK_FIRST_S, LOOK_LAST_S = 0.02, 1.0
+
+
+class HasDescriptor(Protocol):
+    def fileno(self) -> int: ...
+
+
+class Run:
+    """What the daemon's process remembers of a run."""
+
+    __slots__ = ("key", "channels", "pending", "is_ended", "ended_here", "look_s", "looking")
+
+    def __init__(self, key: RunKey) -> None:
+        self.key = key
+        self.channels: dict[int, Channel] = {}
+        self.pending: list[tuple[bytes, bytes]] = []  # commands for a supervisor that has not dialled in yet
+        self.is_ended = False
+        self.ended_here = False  # the end was reported from here, not by a supervisor's own channel
+        self.look_s = LOOK_FIRST_S
+        self.looking: asyncio.TimerHandle | None = None
+
+
+class LocalRuntime:
+    """`address`: path of the daemon's unix socket, where supervisors dial in. See `runtime.protocol`."""
+
+    def __init__(
+        self,
+        state_dir: str | os.PathLike[str],
+        config: ClusterConfig,
+        *,
+        address: str,
+        fork_server: ForkServer | None = None,
+        spaces: bool = True,
+    ) -> None:
+        self._state, self._config, self._address, self._spaces = os.fspath(state_dir), config, address, spaces
+        self._spool = os.path.join(self._state, "spool")
+        self._server = fork_server
+        self._runs: dict[RunKey, Run] = {}
+        self._listener: Callable[[Report], None] = lambda report: None
+        self._epoch = ""
+        self._unknown: set[RunKey] = set()
+        self._machine = Machine(config)
+        self._addresses = addresses(tuple(node.name for node in config.nodes))
+        self._stopped = False
+
+    async def start(self, listener: Callable[[Report], None]) -> None:
+        """Make the spool, end the reign of earlier daemons."""
+        self._loop = asyncio.get_running_loop()
+        self._listener = listener
+        is_root = os.getuid() == 0
+        os.makedirs(self._spool, exist_ok=True)
+        os.chmod(self._spool, 0o711 if is_root else 0o700)
+        self._hosts = write_hosts(self._spool, self._addresses, self._config.control_host) if is_root else ""
+        self._epoch = claim.new_epoch(self._spool)
+        if self._server is None:
+            self._server = ForkServer()
+
+    async def adopt(self, expected: Sequence[RunKey]) -> None:
+        """See the protocol; reports come as supervisors dial in or are proved gone."""
+        known = set(expected)
+        claimed: set[RunKey] = set()
+        for job, restarts, rank in found.claims(self._spool):
+            key = RunKey(job, restarts)
+            claimed.add(key)
+            if key in known:
+                if rank == 0:
+                    self._look_soon(self._run(key))
+            else:
+                self._unknown.add(key)
+        rebooted = found.is_rebooted(self._state)
+        for key in known - claimed:
+            self._report(Lost(key=key, sequence=PROVED, time=time.time(), message=rebooted or NEVER_STARTED))
+        for key in known & claimed:
+            if (key.job_id, key.restarts, 0) not in found.claims(self._spool):
+                self._look_soon(self._run(key))
+        for key in self._unknown:
+            self._sweep_soon(key)
+        found.remember_boot(self._state)
+
+    def take_over(self, sock: HasDescriptor, hello: bytes, rest: bytes = b"") -> bool:
+        """A supervisor dialled the daemon's socket: `hello` is the payload of its V frame, `rest` what was read
+        behind it. The descriptor is duplicated: close yours without shutting it down. False: not one of ours."""
+        try:
+            job, restarts, rank, token, _ = wire.decode_hello(hello)
+        except ValueError:
+            return False
+        key = RunKey(job, restarts)
+        record = claim.read_json(os.path.join(self._spool, claim.folder_name(job, restarts, rank), claim.RECORD))
+        if record is None or not secrets.compare_digest(str(record.get("token", "")), token):
+            return False
+        own = socket.socket(fileno=os.dup(sock.fileno()))
+        if key in self._unknown or key not in self._runs:
+            self._refuse(own)
+            return True
+        run = self._runs[key]
+        self._attach(run, rank, own)
+        for kind, payload in run.pending:
+            run.channels[rank].send(kind, payload)
+        run.pending.clear()
+        run.channels[rank].feed(rest)
+        return True
+
+    def launch(self, launch: Launch) -> None:
+        """Fork the supervisors of all ranks."""
+        assert self._server is not None
+        run = self._run(launch.key)
+        token = secrets.token_hex(16)
+        ranks = [
+            {
+                "node": node.node,
+                "cpus": node.cpus,
+                "tasks": node.tasks,
+                "devices": [list(each) for each in node.devices],
+            }
+            for node in launch.nodes
+        ]
+        env, base_env = wire.join_env(launch.env), wire.join_env(launch.base_env)
+        for node in launch.nodes:
+            header = self._header(launch, token, ranks, node.rank)
+            script = (launch.script or b"") if node.rank == 0 else b""
+            payload = wire.encode_launch(header, script, env if node.rank == 0 else b"", base_env)
+            self._attach(run, node.rank, self._server.fork())
+            run.channels[node.rank].send(wire.LAUNCH, payload)
+
+    def _header(self, launch: Launch, token: str, ranks: list[dict[str, object]], rank: int) -> dict[str, object]:
+        node = launch.nodes[rank]
+        return {
+            "job": launch.key.job_id,
+            "restarts": launch.key.restarts,
+            "rank": rank,
+            "node": node.node,
+            "cpus": node.cpus,
+            "ranks": ranks,
+            "token": token,
+            "epoch": self._epoch,
+            "spool": self._spool,
+            "address": self._address,
+            "hosts": self._hosts,
+            "address_of_node": self._addresses.get(launch.nodes[0].node, "127.0.0.1"),
+            "spaces": self._spaces,
+            "uid": launch.uid,
+            "gid": launch.gid,
+            "groups": list(launch.groups),
+            "user": launch.user,
+            "group": launch.group,
+            "home": launch.home,
+            "shell": launch.shell,
+            "batch": launch.script is not None,
+            "args": list(launch.script_args),
+            "login_env": launch.login_env,
+            "work_dir": launch.work_dir,
+            "umask": launch.umask,
+            "in": launch.std_in,
+            "out": launch.std_out,
+            "err": launch.std_err,
+            "append": launch.append,
+            "pattern_values": dict(launch.pattern_values),
+            "rlimits": [list(each) for each in launch.rlimits],
+            "time_limit": launch.time_limit_s,
+            "kill_wait": launch.kill_wait_s,
+            "over_time": launch.over_time_s,
+            "signal": list(launch.signal) if launch.signal else None,
+            "kill_on_bad_exit": launch.kill_on_bad_exit,
+            "wait_time": launch.wait_time_s,
+            "mpi_default": launch.mpi_default,
+        }
+
+    def acknowledge(self, key: RunKey, sequence: int) -> None:
+        run = self._runs.get(key)
+        if run is None:
+            return
+        if run.ended_here:
+            found.release_run(self._spool, key)
+            self._forget(run)
+            return
+        channel = run.channels.get(0)
+        if channel is not None:
+            channel.send(wire.ACK, wire.encode({"sequence": sequence}))
+
+    def kill(self, key: RunKey, why: str) -> None:
+        self._command(key, wire.KILL, wire.encode({"why": why}))
+
+    def signal(self, key: RunKey, signal: int, scope: str, step_id: int | None = None) -> None:
+        self._command(key, wire.SIGNAL, wire.encode({"signal": signal, "scope": scope, "step": step_id}))
+
+    def suspend(self, key: RunKey) -> None:
+        self._command(key, wire.SUSPEND, b"")
+
+    def resume(self, key: RunKey) -> None:
+        self._command(key, wire.RESUME, b"")
+
+    def set_time_limit(self, key: RunKey, limit_s: int | None) -> None:
+        self._command(key, wire.LIMIT, wire.encode({"limit": limit_s}))
+
+    def notify(self, key: RunKey, message: str) -> None:
+        self._command(key, wire.NOTIFY, message.encode("utf-8", "replace"))
+
+    def step_address(self, key: RunKey) -> str:
+        folder = claim.folder_name(key.job_id, key.restarts, 0)
+        return "unix:" + os.path.join(self._spool, folder, claim.STEP_SOCKET)
+
+    def sample(self) -> Sequence[NodeSample]:
+        return self._machine.sample()
+
+    async def stop(self, *, end_jobs: bool) -> None:
+        """Let go of everything; `end_jobs`: end what runs first, and wait until it has ended and was acknowledged."""
+        if end_jobs:
+            for key in list(self._runs):
+                self.kill(key, "cancelled")
+            while any(not run.is_ended for run in self._runs.values()):
+                await asyncio.sleep(0.05)
+        self._stopped = True
+        for run in self._runs.values():
+            for channel in run.channels.values():
+                channel.close()
+            if run.looking is not None:
+                run.looking.cancel()
+        if self._server is not None:
+            self._server.close()
+
+    # ---- inside
+
+    def _run(self, key: RunKey) -> Run:
+        run = self._runs.get(key)
+        if run is None:
+            run = self._runs[key] = Run(key)
+        return run
+
+    def _forget(self, run: Run) -> None:
+        for channel in run.channels.values():
+            channel.close()
+        if run.looking is not None:
+            run.looking.cancel()
+        self._runs.pop(run.key, None)
+
+    def _command(self, key: RunKey, kind: bytes, payload: bytes) -> None:
+        run = self._runs.get(key)
+        if run is None or run.is_ended:
+            return
+        channel = run.channels.get(0)
+        if channel is not None:
+            channel.send(kind, payload)
+        else:
+            run.pending.append((kind, payload))
+
+    def _attach(self, run: Run, rank: int, sock: socket.socket) -> None:
+        old = run.channels.pop(rank, None)
+        if old is not None:
+            old.close()
+        run.channels[rank] = Channel(
+            self._loop, sock, lambda kind, load: self._told(run, kind, load), lambda: self._lost(run, rank)
+        )
+
+    def _told(self, run: Run, kind: bytes, payload: bytes) -> None:
+        if kind != wire.REPORT:
+            return
+        report = report_of(run.key, wire.decode(payload))
+        if report is None:
+            return
+        if isinstance(report, Ended):
+            run.is_ended = True
+        self._report(report)
+
+    def _report(self, report: Report) -> None:
+        self._listener(report)
+
+    def _lost(self, run: Run, rank: int) -> None:
+        run.channels.pop(rank, None)
+        if rank == 0 and not self._stopped:
+            self._look_soon(run)
+
+    def _look_soon(self, run: Run) -> None:
+        if run.looking is None:
+            run.looking = self._loop.call_later(run.look_s, self._look, run)
+            run.look_s = min(run.look_s * 2, LOOK_LAST_S)
+
+    def _look(self, run: Run) -> None:
+        """The supervisor of rank 0 is not connected: what became of it?"""
+        run.looking = None
+        if 0 in run.channels or self._stopped:
+            run.look_s = LOOK_FIRST_S
+            return
+        verdict, value = found.examine(self._spool, run.key)
+        if verdict == found.GONE and run.is_ended:
+            self._forget(run)
+        elif verdict in (found.ALIVE, found.DYING):
+            self._look_soon(run)
+        elif verdict == found.ENDED:
+            report = report_of(run.key, value)
+            if isinstance(report, Ended):
+                run.is_ended = run.ended_here = True
+                self._report(report)
+        else:
+            message = NEVER_STARTED if verdict == found.GONE else str(value.get("message", ""))
+            run.is_ended = run.ended_here = True
+            self._report(Lost(key=run.key, sequence=PROVED, time=time.time(), message=message))
+
+    def _refuse(self, sock: socket.socket) -> None:
+        channel = Channel(self._loop, sock, lambda kind, load: None, lambda: None)
+        channel.send(wire.UNWANTED)
+        self._loop.call_later(60.0, channel.close)
+
+    def _sweep_soon(self, key: RunKey) -> None:
+        self._loop.call_later(0.5, self._sweep, key)
+
+    def _sweep(self, key: RunKey) -> None:
+        """A run that nobody knows: its supervisor is told when it dials in; a dead one's folder goes."""
+        if self._stopped:
+            return
+        verdict, _ = found.examine(self._spool, key)
+        if verdict in (found.ALIVE, found.DYING):
+            self._sweep_soon(key)
+            return
+        found.release_run(self._spool, key)
+        self._unknown.discard(key)

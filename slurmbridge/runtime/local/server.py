@@ -1,0 +1,63 @@
+"""The daemon's end of the fork server: start it first, before keys, configuration or database are opened."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import slurmbridge.supervisor
+from slurmbridge.errors import RuntimeFault
+
+READY_S = 10.0
+
+
+class ForkServer:
+    """A running fork server. `fork()` gives the daemon's end of a new supervisor's socketpair."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        program = pathlib.Path(slurmbridge.supervisor.__file__).parent / "forkserver.py"
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(program), str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            pass_fds=(theirs.fileno(),),
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
+            start_new_session=True,
+            cwd="/",
+        )
+        theirs.close()
+        self._control.settimeout(READY_S)
+        try:
+            if self._control.recv(16) != b"ready":
+                raise RuntimeFault("the fork server did not come up")
+        except TimeoutError as error:
+            raise RuntimeFault("the fork server did not come up in time") from error
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def fork(self) -> socket.socket:
+        """One new supervisor, waiting for its launch. RuntimeFault when the server is gone."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            socket.send_fds(self._control, [b"f"], [theirs.fileno()])
+        except OSError as error:
+            ours.close()
+            raise RuntimeFault(f"the fork server is gone: {os.strerror(error.errno or 0)}") from error
+        finally:
+            theirs.close()
+        ours.setblocking(False)
+        return ours
+
+    def close(self) -> None:
+        """End it; supervisors live on."""
+        self._control.close()
+        try:
+            self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()

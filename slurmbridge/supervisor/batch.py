@@ -1,0 +1,120 @@
+"""The batch script of a run: its copy, its files, its environment, its process.
+
+Files are opened by the new process as the user; it hands a copy of its stderr back, so that the supervisor can say in
+it why the job was ended. File names follow sbatch(1), section "filename pattern".
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+
+from slurmbridge.lang import filenames
+from slurmbridge.supervisor import claim, spawn
+from slurmbridge.supervisor.node import BATCH, NodeRun
+
+NO_FILE = "/dev/null"
+
+
+def store_script(folder: str, script: bytes, uid: int) -> str:
+    """The job's own copy, readable and executable by its user alone."""
+    path = os.path.join(folder, claim.SCRIPT)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o700)
+    try:
+        view = memoryview(script)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fchmod(fd, 0o700)
+        if os.getuid() == 0:
+            os.fchown(fd, uid, -1)
+    finally:
+        os.close(fd)
+    return path
+
+
+class Batch:
+    """Starts once; `on_exit(wait status)` when the script has ended. `stderr`: the job's own, None until it is open."""
+
+    def __init__(
+        self, node: NodeRun, header: dict, env: dict[str, str], path: str, on_exit: Callable[[int], None]
+    ) -> None:  # type: ignore[type-arg]
+        self._node, self._header, self._env, self._path, self._on_exit = node, header, env, path, on_exit
+        self.stderr: int | None = None
+        self.pid = 0
+        self._status: socket.socket | None = None
+        self._early: list[bytes] = []
+
+    def start(self) -> None:
+        """Fork it. OSError when that fails."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        self._status = ours
+        self.pid = self._node.spawn(BATCH, 0, lambda: self._child(theirs), self._ended)
+        theirs.close()
+        self._node.loop.watch(ours.fileno(), 1, self._told)
+
+    def say(self, text: str) -> None:
+        """A line of slurmstepd's in the job's stderr; kept until that is open."""
+        line = spawn.log_line(text)
+        if self.stderr is None:
+            self._early.append(line)
+        else:
+            self._node.write(self.stderr, line)
+
+    def names(self) -> tuple[str, str, str]:
+        """(stdin, stdout, stderr) as opened; stderr empty when it goes with stdout."""
+        values = dict(self._header["pattern_values"])
+        values.update({"N": self._node.node, "n": "0", "t": "0", "s": "batch"})
+        return tuple(  # type: ignore[return-value]
+            filenames.expand(self._header[name], values) if self._header[name] else "" for name in ("in", "out", "err")
+        )
+
+    def _told(self, events: int) -> None:
+        status = self._status
+        if status is None:
+            return
+        try:
+            message, descriptors, _, _ = socket.recv_fds(status, 16, 1)
+        except BlockingIOError:
+            return
+        if descriptors:
+            self.stderr = descriptors[0]
+            os.set_inheritable(self.stderr, False)
+            if self._early:
+                self._node.write(self.stderr, b"".join(self._early))
+        self._failed = message == b"F"
+        self._node.loop.forget(status.fileno())
+        status.close()
+        self._status = None
+
+    _failed = False
+
+    def _ended(self, status: int) -> None:
+        self._told(0)
+        self._on_exit(spawn.OPEN_FAILED if self._failed else status)
+
+    def _child(self, status: socket.socket) -> None:
+        header, node = self._header, self._node
+        lines: list[bytes] = []
+        spawn.set_limits(header["rlimits"], lines)
+        node.identity.become()
+        os.umask(int(header["umask"]))
+        cwd = spawn.enter_directory(header["work_dir"], lines)
+        stdin, stdout, stderr = self.names()
+        append = bool(header["append"])
+        try:
+            fd_in = os.open(stdin or NO_FILE, os.O_RDONLY | os.O_CLOEXEC)
+            fd_out = spawn.open_output(stdout or NO_FILE, append=append)
+            same = not stderr or stderr == stdout
+            fd_err = fd_out if same else spawn.open_output(stderr, append=append)
+        except OSError:
+            status.send(b"F")
+            os._exit(1)
+        spawn.take_fds(fd_in, fd_out, fd_err)
+        socket.send_fds(status, [b"R"], [2])
+        spawn.write_all(2, b"".join(lines))
+        env = self._env
+        env["PWD"] = cwd
+        env["SLURM_TASK_PID"] = str(os.getpid())
+        os._exit(spawn.execute(self._path, [self._path, *header["args"]], env) & 0xFF)

@@ -1,0 +1,124 @@
+"""Who owns a run on this machine: the spool folder of (job, restarts, rank), its record and its exit record.
+
+The claim is one rename: a folder that already holds the record moves to `SPOOL/JOB.RESTARTS.RANK`, which fails when
+that exists. So a run is claimed exactly once, and a claimed run always says by whom. A launch carries the epoch of the
+daemon that sent it; claims are made under a shared lock of `SPOOL/.lock` while the epoch still holds, so that after a
+new daemon has changed it (under the exclusive lock) no launch of an old one can come into being.
+
+An exit record is fsynced before it is sent and lives until the daemon has acknowledged it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+
+from slurmbridge.supervisor import kernel
+
+RECORD, EXIT, CRASH, SCRIPT, STEP_SOCKET, PEER_SOCKET = "record", "exit", "crash", "slurm_script", "step", "peer"
+LOCK, EPOCH = ".lock", ".epoch"
+
+
+def folder_name(job: int, restarts: int, rank: int) -> str:
+    """Name of a run's folder below the spool."""
+    return f"{job}.{restarts}.{rank}"
+
+
+def parse_folder(name: str) -> tuple[int, int, int] | None:
+    """(job, restarts, rank) of a folder name, None for other names."""
+    parts = name.split(".")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+        return None
+    return int(parts[0]), int(parts[1]), int(parts[2])
+
+
+def write_file(path: str, data: bytes, *, mode: int = 0o600, sync: bool = False) -> None:
+    """Replace a small file whole; with `sync` it is on the disk when this returns."""
+    temporary = f"{path}.{secrets.token_hex(4)}"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.rename(temporary, path)
+    if sync:
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read_json(path: str) -> dict | None:  # type: ignore[type-arg]
+    """A record, None when there is none."""
+    try:
+        with open(path, "rb") as file:
+            value = json.loads(file.read())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+@contextlib.contextmanager
+def _locked(spool: str, how: int) -> Iterator[None]:
+    fd = os.open(os.path.join(spool, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, how)
+        yield
+    finally:
+        os.close(fd)
+
+
+def new_epoch(spool: str) -> str:
+    """Begin a daemon's reign: from here on launches of earlier daemons can claim nothing."""
+    epoch = secrets.token_hex(8)
+    with _locked(spool, fcntl.LOCK_EX):
+        write_file(os.path.join(spool, EPOCH), epoch.encode("ascii"))
+    return epoch
+
+
+def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict) -> str | None:  # type: ignore[type-arg]
+    """Take this run: its folder, or None when it is taken already or the epoch is over."""
+    path = os.path.join(spool, folder_name(*key))
+    temporary = os.path.join(spool, ".claim-" + secrets.token_hex(8))
+    os.mkdir(temporary, 0o711)
+    os.chmod(temporary, 0o711)
+    try:
+        write_file(os.path.join(temporary, RECORD), json.dumps(record).encode("ascii"))
+        with _locked(spool, fcntl.LOCK_SH):
+            with open(os.path.join(spool, EPOCH), encoding="ascii") as file:
+                if file.read() != epoch:
+                    return None
+            try:
+                os.rename(temporary, path)
+            except OSError:
+                return None
+        return path
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def release(path: str) -> None:
+    """Remove a run's folder. Only what was put there is removed, and nothing below it is followed."""
+    gone = os.path.join(os.path.dirname(path), ".gone-" + secrets.token_hex(8))
+    try:
+        os.rename(path, gone)
+    except FileNotFoundError:
+        return
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def is_alive(record: dict) -> bool:  # type: ignore[type-arg]
+    """Whether the supervisor that wrote this record still runs."""
+    if record.get("boot_id") != kernel.boot_id():
+        return False
+    return kernel.start_ticks(int(record["pid"])) == record.get("start")

@@ -1,0 +1,147 @@
+"""The variables of a step's tasks (tables.md section 9, columns "srun step"), and a node's part of a step.
+
+Order: the job's own SLURM_* (for a caller whose environment was cut), then what srun sent, then what is the step's,
+then what is the task's. Devices are pinned last: nothing overrides them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slurmbridge.lang import hostlist
+from slurmbridge.wire.supervisor import join_env
+
+if TYPE_CHECKING:
+    from slurmbridge.supervisor.steps import RunningStep
+
+DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
+
+
+def tasks_per_node(counts: list[int]) -> str:
+    """Slurm's folding: 2,1(x2)."""
+    words: list[str] = []
+    index = 0
+    while index < len(counts):
+        end = index
+        while end < len(counts) and counts[end] == counts[index]:
+            end += 1
+        repeat = end - index
+        words.append(f"{counts[index]}(x{repeat})" if repeat > 1 else str(counts[index]))
+        index = end
+    return ",".join(words)
+
+
+def part_of(
+    header: dict,  # type: ignore[type-arg]
+    base_env: dict[str, str],
+    step: RunningStep,
+    index: int,
+    end_time: int,
+) -> tuple[dict[str, object], bytes]:
+    """What one node of the step is told: (part, environment common to its tasks)."""
+    plan, request = step.plan, step.request
+    assert plan is not None
+    ranks = header["ranks"]
+    rank, ids, cpus = plan.ranks[index], plan.tasks[index], plan.cpus[index]
+    node = ranks[rank]
+    env = {**base_env, **step.env}
+    env.update(_step_values(header, step))
+    env.update(
+        {
+            "SLURMD_NODENAME": node["node"],
+            "HOSTNAME": node["node"],
+            "SLURM_TOPOLOGY_ADDR": node["node"],
+            "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
+            "SLURM_NODEID": str(index),
+            "SLURM_CPUS_ON_NODE": str(cpus or node["cpus"]),
+            "SLURM_GTIDS": ",".join(str(number) for number in ids),
+            "SLURM_LAUNCH_NODE_IPADDR": str(header.get("address_of_node") or "127.0.0.1"),
+        }
+    )
+    if end_time:
+        env["SLURM_JOB_END_TIME"] = str(end_time)
+    devices = step.devices.get(rank, ())
+    per_task = int(request.get("gpus_per_task") or 0)
+    if node["devices"]:
+        env.update(device_env(devices, node["devices"]))
+        if devices:
+            env["SLURM_STEP_GPUS"] = ",".join(str(device) for device in devices)
+    tasks = []
+    multi = request.get("multi")
+    for local, number in enumerate(ids):
+        own = {"SLURM_PROCID": str(number), "SLURM_LOCALID": str(local)}
+        if per_task and devices:
+            mine = devices[local * per_task : (local + 1) * per_task]
+            own.update(visible(mine))
+        tasks.append({"id": number, "argv": multi[number] if multi else request["argv"], "env": own})
+    part: dict[str, object] = {
+        "tasks": tasks,
+        "node_index": index,
+        "cwd": request["cwd"],
+        "umask": request.get("umask", 0o022),
+        "out": request.get("out") or "",
+        "err": request.get("err") or "",
+        "in": request.get("in") or "",
+        "append": bool(request.get("append")),
+        "rlimits": request.get("rlimits") or [],
+    }
+    return part, join_env(list(env.items()))
+
+
+def visible(devices: tuple[int, ...]) -> dict[str, str]:
+    """The variables by which programs find their devices."""
+    text = ",".join(str(device) for device in devices)
+    return {name: text for name in DEVICE_VARIABLES if name != "ZE_AFFINITY_MASK"}
+
+
+def device_env(devices: tuple[int, ...], of_node: list[list[int]]) -> dict[str, str]:
+    """Device variables of a node's part; fractions are told, and told to be not enforced."""
+    env = visible(devices)
+    env["SLURM_GPUS_ON_NODE"] = str(len(devices))
+    chosen = [entry for entry in of_node if entry[0] in devices]
+    if chosen and chosen[0][1] < 1000 and chosen[0][2] == 0:
+        env["SLURMBRIDGE_GPU_FRACTION"] = f"{chosen[0][1] / 1000:g}"
+    if chosen and chosen[0][2]:
+        env["SLURMBRIDGE_GPU_MEMORY"] = f"{chosen[0][2]}M"
+    return env
+
+
+def _step_values(header: dict, step: RunningStep) -> dict[str, str]:  # type: ignore[type-arg]
+    plan, request = step.plan, step.request
+    assert plan is not None
+    names = [header["ranks"][rank]["node"] for rank in plan.ranks]
+    counts = [len(ids) for ids in plan.tasks]
+    folded, total, nodes = tasks_per_node(counts), str(sum(counts)), hostlist.compress_sorted(names)
+    values = {
+        "SLURM_STEPID": str(step.step),
+        "SLURM_STEP_ID": str(step.step),
+        "SLURM_STEP_NODELIST": nodes,
+        "SLURM_STEP_NUM_NODES": str(len(names)),
+        "SLURM_STEP_NUM_TASKS": total,
+        "SLURM_STEP_TASKS_PER_NODE": folded,
+        "SLURM_STEP_LAUNCHER_PORT": "0",
+        "SLURM_SRUN_COMM_HOST": str(header.get("address_of_node") or "127.0.0.1"),
+        "SLURM_SRUN_COMM_PORT": "0",
+        "SLURM_NTASKS": total,
+        "SLURM_NPROCS": total,
+        "SLURM_NNODES": str(len(names)),
+        "SLURM_NODELIST": nodes,
+        "SLURM_TASKS_PER_NODE": folded,
+        "SLURM_DISTRIBUTION": plan.distribution,
+        "SLURM_JOB_GROUP": str(header.get("group") or ""),
+        "SLURMD_DEBUG": str(request.get("log", 2)),
+        "SLURM_PRIO_PROCESS": "0",
+        "SLURM_OOM_KILL_STEP": "0",
+        "SLURM_UMASK": f"{int(request.get('umask', 0o022)):04o}",
+        "SRUN_DEBUG": "3",
+    }
+    if request.get("external"):
+        values.update(
+            {
+                "SLURM_CPU_BIND": "quiet,none",
+                "SLURM_CPU_BIND_LIST": "",
+                "SLURM_CPU_BIND_TYPE": "none",
+                "SLURM_CPU_BIND_VERBOSE": "quiet",
+            }
+        )
+    return values

@@ -1,0 +1,388 @@
+"""Steps of a run, as rank 0 owns them: numbers, waiting, sub-allocation, the talk with each srun, records.
+
+Every step belongs to one connection; when that goes, the step is ended. Who may connect is decided by the peer's uid:
+the job's user and root.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from typing import TYPE_CHECKING
+
+from slurmbridge.supervisor import layout, spawn
+from slurmbridge.supervisor.loop import Link
+from slurmbridge.supervisor.step_env import part_of
+from slurmbridge.supervisor.tasks import Tasks
+from slurmbridge.supervisor.usage import NOTHING, add
+from slurmbridge.wire import step as wire
+from slurmbridge.wire.client import pack, unpack
+from slurmbridge.wire.supervisor import decode, encode, split_env
+
+if TYPE_CHECKING:
+    from slurmbridge.supervisor.head import Head
+
+MAX_CONNECTIONS = 4096
+
+
+class RunningStep:
+    """One step from its request to its end. `step` is -1 until it has its resources."""
+
+    def __init__(self, link: Link, request: dict, env: dict[str, str]) -> None:  # type: ignore[type-arg]
+        self.link, self.request, self.env = link, request, env
+        self.step = -1
+        self.plan: layout.Layout | None = None
+        self.devices: dict[int, tuple[int, ...]] = {}
+        self.start = 0.0
+        self.is_started = False
+        self.left: set[int] = set()  # ranks whose parts run
+        self.statuses: dict[int, int] = {}
+        self.usage: dict[str, object] = dict(NOTHING)
+        self.cancelled = False
+        self.announced = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether its CPUs are taken from others."""
+        return self.plan is not None and not self.request.get("overlap") and not self.request.get("external")
+
+
+class Steps:
+    """See the module docstring."""
+
+    def __init__(self, head: Head, base_env: dict[str, str]) -> None:
+        self._head, self._base_env = head, base_env
+        self._next = int(head.header.get("first_step", 0))
+        self._live: dict[int, RunningStep] = {}
+        self._waiting: list[RunningStep] = []
+        self._records: list[dict[str, object]] = []
+        self._connections = 0
+        self.terminating = False
+        self.tasks = Tasks(head.node, head.header, base_env, lambda step, kind, load: self._answer(0, step, kind, load))
+        self.tasks.is_blocked = lambda: any(step.link.is_full for step in self._live.values())
+
+    @property
+    def is_running(self) -> bool:
+        return any(step.is_started for step in self._live.values())
+
+    # ---- srun's side
+
+    def connected(self, sock: socket.socket, uid: int, pid: int) -> None:
+        """Somebody dialled the run's step socket."""
+        if uid not in (0, int(self._head.header["uid"])) or self._connections >= MAX_CONNECTIONS:
+            sock.close()
+            return
+        self._connections += 1
+        holder: list[Link] = []
+        mine: list[RunningStep] = []
+
+        def on_frame(kind: bytes, payload: bytes) -> None:
+            try:
+                if not mine and kind == wire.REQUEST:
+                    version, request, env = unpack(payload)
+                    if version != wire.VERSION:
+                        self._refuse(holder[0], ["srun: error: this srun is of another version than the job"])
+                        return
+                    mine.append(RunningStep(holder[0], decode(request), split_env(env)))
+                    self._admit(mine[0])
+                elif mine:
+                    self._from_client(mine[0], kind, payload)
+            except (ValueError, KeyError, TypeError) as error:
+                self._refuse(holder[0], [f"srun: error: malformed request: {error}"])
+
+        def on_lost() -> None:
+            self._connections -= 1
+            if mine:
+                self._client_lost(mine[0])
+
+        holder.append(Link(self._head.loop, sock, on_frame, on_lost, wire.MAX_FRAME))
+        holder[0].on_drained = self._drained
+
+    def _drained(self) -> None:
+        if not self.tasks.is_blocked():
+            self.tasks.resume()
+
+    def _refuse(self, link: Link, lines: list[str], code: int = 1) -> None:
+        link.send(wire.REFUSED, encode({"lines": lines, "exit": code}))
+        link.close()
+
+    def _admit(self, step: RunningStep) -> None:
+        if self._head.is_ending or self.terminating:
+            job = self._head.job_id
+            text = f"srun: error: Unable to create step for job {job}: Job/step already completing or completed"
+            self._refuse(step.link, [text])
+            return
+        verdict = layout.plan(step.request, self._head.job_id, self._places())
+        if isinstance(verdict, layout.Never):
+            self._refuse(step.link, [f"srun: error: {line}" for line in verdict.lines])
+        elif isinstance(verdict, layout.Wait):
+            if step.request.get("immediate"):
+                job = self._head.job_id
+                self._refuse(step.link, [f"srun: error: Unable to create step for job {job}: {verdict.reason}"])
+                return
+            if step not in self._waiting:
+                self._waiting.append(step)
+                step.link.send(wire.WAITING, verdict.reason.encode())
+        else:
+            self._create(step, verdict)
+
+    def _create(self, step: RunningStep, plan: layout.Layout) -> None:
+        step.step, step.plan, step.start = self._next, plan, time.time()
+        self._next += 1
+        ranks = self._head.header["ranks"]
+        free = {place.rank: place.free_devices for place in self._places()}
+        for rank, ids in zip(plan.ranks, plan.tasks, strict=True):
+            step.devices[rank] = self._devices(step.request, free[rank], len(ids))
+        self._live[step.step] = step
+        step.left = set(plan.ranks)
+        created = {
+            "job": self._head.job_id,
+            "step": step.step,
+            "notes": list(plan.notes),
+            "kill_wait": self._head.header["kill_wait"],
+            "nodes": [
+                {"name": ranks[rank]["node"], "tasks": list(ids)}
+                for rank, ids in zip(plan.ranks, plan.tasks, strict=True)
+            ],
+        }
+        step.link.send(wire.CREATED, encode(created))
+
+    def _devices(self, request: dict, free: tuple[int, ...], tasks: int) -> tuple[int, ...]:  # type: ignore[type-arg]
+        """The step's devices on a node: what it asks of those no other step has; all when it does not ask."""
+        asked = request.get("gpus_per_node")
+        if request.get("gpus_per_task"):
+            asked = int(request["gpus_per_task"]) * tasks
+        if asked is None:
+            return free
+        return free[: int(asked)]
+
+    def _places(self) -> list[layout.Place]:
+        held: dict[int, int] = {}
+        used: dict[int, set[int]] = {}
+        for step in self._live.values():
+            if step.holds and step.plan is not None:
+                for rank, cpus in zip(step.plan.ranks, step.plan.cpus, strict=True):
+                    held[rank] = held.get(rank, 0) + cpus
+                if step.request.get("gpus_per_node") is not None or step.request.get("gpus_per_task"):
+                    for rank, devices in step.devices.items():
+                        used.setdefault(rank, set()).update(devices)
+        places = []
+        for rank, node in enumerate(self._head.header["ranks"]):
+            devices = tuple(index for index, _, _ in node["devices"] if index not in used.get(rank, ()))
+            free = max(0, node["cpus"] - held.get(rank, 0))
+            places.append(layout.Place(rank, node["node"], node["cpus"], node["tasks"], free, devices))
+        return places
+
+    def _from_client(self, step: RunningStep, kind: bytes, payload: bytes) -> None:
+        if kind == wire.GO and step.plan is not None and not step.is_started:
+            self._launch(step)
+        elif kind in (wire.STDIN, wire.STDIN_END) and step.plan is not None:
+            number = wire.parse_data(payload)[0] if kind == wire.STDIN else int(payload)
+            for rank, ids in zip(step.plan.ranks, step.plan.tasks, strict=True):
+                if number == wire.ALL_TASKS or number in ids:
+                    self._to_rank(rank, step.step, kind, payload)
+        elif kind == wire.SIGNAL and step.is_started:
+            value = decode(payload)
+            if value.get("why") and not step.announced:
+                self._say(step, str(value["why"]))
+            step.cancelled = step.cancelled or bool(value.get("why"))
+            self._signal(step, int(value["signal"]))
+
+    def _launch(self, step: RunningStep) -> None:
+        plan = step.plan
+        assert plan is not None
+        step.is_started = True
+        self._head.report({"kind": "step", "step": self._record(step, "RUNNING")})
+        for index in range(len(plan.ranks)):
+            part, env = part_of(self._head.header, self._base_env, step, index, self._end_time())
+            self._to_rank(plan.ranks[index], step.step, wire.PART, _pack_part(part, env))
+
+    def _end_time(self) -> int:
+        return self._head.limits.end_time()
+
+    # ---- the ranks' side
+
+    def from_rank(self, rank: int, kind: bytes, payload: bytes) -> None:
+        """A frame of a rank's tasks."""
+        number, content = wire.unnumber(payload)
+        self._answer(rank, number, kind, content)
+
+    def rank_lost(self, rank: int) -> None:
+        """A node is gone with its tasks."""
+        for step in list(self._live.values()):
+            if rank in step.left:
+                self._part_ended(step, rank, dict(NOTHING))
+
+    def _answer(self, rank: int, number: int, kind: bytes, payload: bytes) -> None:
+        step = self._live.get(number)
+        if step is None:
+            return
+        if kind in (wire.STDOUT, wire.STDERR):
+            step.link.send(kind, payload)
+        elif kind == wire.DONE:
+            value = decode(payload)
+            step.statuses[int(value["task"])] = int(value["status"])
+            step.link.send(kind, payload)
+        elif kind == wire.PART_ENDED:
+            self._part_ended(step, rank, decode(payload)["usage"])
+
+    def _part_ended(self, step: RunningStep, rank: int, usage: dict[str, object]) -> None:
+        if rank not in step.left:
+            return
+        step.left.discard(rank)
+        step.usage = add(step.usage, usage)
+        if not step.left:
+            self._finish(step)
+
+    def _finish(self, step: RunningStep) -> None:
+        record = self._record(step, _state(step))
+        self._records.append(record)
+        del self._live[step.step]
+        if not self._head.node.is_ending:
+            self._head.report({"kind": "step", "step": record})
+        step.link.send(wire.FINISHED, encode({}))
+        step.link.close()
+        self._wake()
+        if not self.is_running:
+            self._head.steps_done()
+
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for step in waiting:
+            if step.link.is_open:
+                self._waiting.append(step)
+                verdict = layout.plan(step.request, self._head.job_id, self._places())
+                if isinstance(verdict, layout.Layout):
+                    self._waiting.remove(step)
+                    self._create(step, verdict)
+
+    def _to_rank(self, rank: int, step: int, kind: bytes, payload: bytes) -> None:
+        if rank == 0:
+            self.tasks.command(step, kind, payload)
+        else:
+            self._head.peers.send(rank, kind, wire.number(step, payload))
+
+    # ---- signals and ends
+
+    def _signal(self, step: RunningStep, number: int) -> None:
+        if step.plan is None:
+            return
+        for rank in step.plan.ranks:
+            self._to_rank(rank, step.step, wire.SIGNAL, encode({"signal": number}))
+
+    def signal(self, number_of_step: int, number: int) -> None:
+        """One step, as scancel JOB.STEP: SIGTERM and SIGKILL end it."""
+        step = self._live.get(number_of_step)
+        if step is None or not step.is_started:
+            return
+        if number in (signal.SIGKILL, signal.SIGTERM):
+            self._cancel(step, "DUE to SIGNAL " + str(signal.strsignal(number)))
+        self._signal(step, number)
+
+    def signal_all(self, number: int) -> None:
+        """All running steps."""
+        for step in self._live.values():
+            if step.is_started:
+                self._signal(step, number)
+
+    def _cancel(self, step: RunningStep, words: str) -> None:
+        step.cancelled = True
+        step.link.send(wire.ABORTED, encode({"wait": int(self._head.header["kill_wait"]) + 2}))
+        self._say(step, words)
+
+    def _say(self, step: RunningStep, words: str) -> None:
+        if step.announced or step.plan is None:
+            return
+        step.announced = True
+        rank = step.plan.ranks[0]
+        node = self._head.header["ranks"][rank]["node"]
+        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime())
+        text = f"*** STEP {self._head.job_id}.{step.step} ON {node} CANCELLED AT {when} {words} ***"
+        self._to_rank(rank, step.step, wire.MESSAGE, spawn.log_line(text))
+
+    def say_cancelled(self, words: str) -> None:
+        """The job is being ended: every step says so."""
+        for step in self._live.values():
+            if step.is_started:
+                self._cancel(step, words)
+
+    def terminate(self, words: str) -> None:
+        """The batch script is gone: its steps end too."""
+        self.terminating = True
+        for step in list(self._live.values()):
+            if step.is_started:
+                self._cancel(step, words or "DUE to SIGNAL Terminated")
+                self._signal(step, signal.SIGCONT)
+                self._signal(step, signal.SIGTERM)
+            else:
+                step.link.abandon()
+
+    def _client_lost(self, step: RunningStep) -> None:
+        if step in self._waiting:
+            self._waiting.remove(step)
+            return
+        if step.step not in self._live:
+            return
+        if not step.is_started:
+            del self._live[step.step]
+            self._wake()
+            return
+        step.cancelled = True
+        self._signal(step, signal.SIGKILL)
+
+    def finish_all(self, why: str) -> None:
+        """Nothing runs any more: what was not reported as ended has."""
+        for step in list(self._live.values()):
+            step.cancelled = step.cancelled or why != "exit"
+            if step.is_started:
+                self._records.append(self._record(step, _state(step)))
+                step.link.send(wire.FINISHED, encode({}))
+            step.link.close()
+        self._live.clear()
+
+    # ---- records
+
+    def records(self) -> list[dict[str, object]]:
+        """Of all steps that ran."""
+        return self._records
+
+    def _record(self, step: RunningStep, state: str) -> dict[str, object]:
+        plan, request = step.plan, step.request
+        assert plan is not None
+        ranks = self._head.header["ranks"]
+        status = max(step.statuses.values(), key=_weight, default=0)
+        return {
+            "step_id": step.step,
+            "name": str(request.get("name") or os.path.basename(str(request["argv"][0]))),
+            "state": state,
+            "start": step.start,
+            "end": None if state == "RUNNING" else time.time(),
+            "nodes": [ranks[rank]["node"] for rank in plan.ranks],
+            "tasks": sum(len(ids) for ids in plan.tasks),
+            "cpus": sum(plan.cpus),
+            "exit": status,
+            "layout": "Unknown" if request.get("external") else plan.distribution.split(":")[0].capitalize(),
+            "submit_line": str(request.get("submit_line") or ""),
+            "std_out": str(request.get("out") or ""),
+            "std_err": str(request.get("err") or ""),
+            "std_in": str(request.get("in") or ""),
+            "usage": None if state == "RUNNING" else step.usage,
+        }
+
+
+def _weight(status: int) -> tuple[int, int]:
+    """A signal outweighs an exit code, a larger code a smaller."""
+    return (1 if status & 0x7F else 0, status)
+
+
+def _state(step: RunningStep) -> str:
+    status = max(step.statuses.values(), key=_weight, default=0)
+    if step.cancelled or status & 0x7F:
+        return "CANCELLED"
+    return "FAILED" if status else "COMPLETED"
+
+
+def _pack_part(part: dict, env: bytes) -> bytes:  # type: ignore[type-arg]
+    return pack(encode(part), env)

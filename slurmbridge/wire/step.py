@@ -1,0 +1,63 @@
+"""What srun and the supervisors say about steps: several at once, their streams, stdin and signals. Sans I/O.
+
+Frames are those of `wire.client`. srun talks to the supervisor of rank 0 over `step` in the run's spool folder; rank 0
+passes the parts on to the other ranks over their links, there with the step's number in front of each payload
+(`number`, `unnumber`). Unknown keys of JSON payloads are ignored; an unknown version is refused.
+
+srun to rank 0
+    q  request: pack(version, JSON request, environment)       g  go: srun is ready, start the tasks
+    i  standard input: pack(task or -1 for all, data)          e  its end: pack(task or -1)
+    s  signal: {"signal"}                                      l  list running steps (sattach, sstat)
+rank 0 to srun
+    c  created: {"step", "job", "nodes": [{"name", "tasks": [...]}, ...]}
+    w  text for stderr while the step waits for resources      r  refused: {"lines": [...], "exit"}
+    o  stdout, x  stderr: pack(task, data)                     d  task ended: {"task", "node", "status"}
+    m  text for srun's stderr                                  a  the step is being aborted: {"wait": seconds}
+    f  finished: {}; the last frame
+rank 0 to rank k: n  part: pack(JSON part, environment); i, e, s as above
+rank k to rank 0: o, x, d, m as above; u  all tasks of the part have ended: {"usage"}
+
+Request (all optional but argv, cwd): argv, cwd, umask, name, submit_line, nodes, ntasks, cpus_per_task, per_node,
+nodelist, exclude, relative, distribution, plane, exact, overlap, external, overcommit, immediate, kill_on_bad_exit,
+wait, mpi, multi (list of per-task argv), gpus, gpus_per_node, gpus_per_task, out, err, in (node-side patterns), append,
+label, pty, limit (seconds), rlimits, log (debug level), tty.
+"""
+
+from __future__ import annotations
+
+from slurmbridge.wire.client import pack, unpack
+
+VERSION = b"1"
+MAX_FRAME = 8 * 1024 * 1024
+ALL_TASKS = -1
+
+REQUEST, GO, STDIN, STDIN_END, SIGNAL, LIST = b"q", b"g", b"i", b"e", b"s", b"l"
+CREATED, WAITING, REFUSED, STDOUT, STDERR, DONE, MESSAGE, ABORTED, FINISHED = (
+    b"c", b"w", b"r", b"o", b"x", b"d", b"m", b"a", b"f",
+)  # fmt: skip
+PART, PART_ENDED = b"n", b"u"
+
+
+def data(task: int, content: bytes) -> bytes:
+    """Payload of i, e, o and x."""
+    return pack(b"%d" % task, content)
+
+
+def parse_data(payload: bytes) -> tuple[int, bytes]:
+    """(task, content); ValueError when malformed."""
+    parts = unpack(payload)
+    if len(parts) != 2:
+        raise ValueError("not task and data")
+    return int(parts[0]), parts[1]
+
+
+def number(step: int, payload: bytes) -> bytes:
+    """A payload on the link between ranks."""
+    return step.to_bytes(4, "big") + payload
+
+
+def unnumber(payload: bytes) -> tuple[int, bytes]:
+    """(step, payload) again; ValueError when too short."""
+    if len(payload) < 4:
+        raise ValueError("a step frame without its step")
+    return int.from_bytes(payload[:4], "big"), payload[4:]

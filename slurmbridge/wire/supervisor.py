@@ -1,0 +1,89 @@
+"""What the daemon and a supervisor say to each other, and the ranks of one run among themselves. Sans I/O, stdlib only.
+
+Frames are those of `wire.client` (length, kind, payload). A new supervisor gets its end of a socketpair from the fork
+server; after a lost link it dials the daemon's unix socket and its first frame is V, by which the daemon tells it from
+a client. Payloads are JSON unless said otherwise; a key that is not known is ignored, so that old supervisors meet a
+new daemon.
+
+Daemon to supervisor
+    L  launch: pack(JSON header, script, environment, base environment), environments as NAME=VALUE joined by NUL
+    K  kill: {"why"}                      S  signal: {"signal", "scope", "step"}
+    U  suspend  R  resume                 T  time limit: {"limit"} seconds from the start or null
+    N  line for the job's stderr (UTF-8)  A  acknowledged up to {"sequence"}
+    X  you are not wanted (stale or unknown run): kill everything, leave no record, go
+Supervisor to daemon
+    V  hello: pack(version, job, restarts, rank, token, last sequence), decimal numbers
+    E  report: {"sequence", "kind": "started" | "step" | "ended", ...}
+Rank k to rank 0 (over `peer` in rank 0's spool folder)
+    B  here I am: pack(version, rank, token)
+    Z  all my processes are gone: {"usage": [...]}
+Rank 0 to rank k: K, S, U, R, X as above; both ways the step frames of `wire.step`.
+"""
+
+from __future__ import annotations
+
+import json
+
+from slurmbridge.wire.client import pack, unpack
+
+VERSION = b"1"
+MAX_FRAME = 16 * 1024 * 1024
+"""A launch carries a script (4 MB) and two environments (2 MB each)."""
+
+LAUNCH, KILL, SIGNAL, SUSPEND, RESUME, LIMIT, NOTIFY, ACK, UNWANTED = (
+    b"L", b"K", b"S", b"U", b"R", b"T", b"N", b"A", b"X",
+)  # fmt: skip
+HELLO, REPORT = b"V", b"E"
+REGISTER, EMPTY = b"B", b"Z"
+
+
+def encode(value: object) -> bytes:
+    """Compact JSON; undecodable bytes of names survive as lone surrogates."""
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def decode(payload: bytes) -> dict:  # type: ignore[type-arg]
+    """The object again; ValueError when it is none."""
+    value = json.loads(payload)
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return value
+
+
+def join_env(env: list[tuple[str, str]] | tuple[tuple[str, str], ...]) -> bytes:
+    """NAME=VALUE strings, NUL between them."""
+    return "\0".join([f"{name}={value}" for name, value in env]).encode("utf-8", "surrogateescape")
+
+
+def split_env(data: bytes) -> dict[str, str]:
+    """The environment again; an entry without `=` is dropped, the last of two equal names wins."""
+    env: dict[str, str] = {}
+    for entry in data.decode("utf-8", "surrogateescape").split("\0"):
+        name, equals, value = entry.partition("=")
+        if equals and name:
+            env[name] = value
+    return env
+
+
+def encode_launch(header: dict, script: bytes, env: bytes, base_env: bytes) -> bytes:  # type: ignore[type-arg]
+    """Payload of L."""
+    return pack(encode(header), script, env, base_env)
+
+
+def decode_launch(payload: bytes) -> tuple[dict, bytes, dict[str, str], dict[str, str]]:  # type: ignore[type-arg]
+    """(header, script, environment, base environment); ValueError when malformed."""
+    header, script, env, base_env = unpack(payload)
+    return decode(header), script, split_env(env), split_env(base_env)
+
+
+def encode_hello(job: int, restarts: int, rank: int, token: str, sequence: int) -> bytes:
+    """Payload of V."""
+    return pack(VERSION, b"%d" % job, b"%d" % restarts, b"%d" % rank, token.encode("ascii"), b"%d" % sequence)
+
+
+def decode_hello(payload: bytes) -> tuple[int, int, int, str, int]:
+    """(job, restarts, rank, token, last sequence); ValueError on another version or nonsense."""
+    parts = unpack(payload)
+    if len(parts) < 6 or parts[0] != VERSION:
+        raise ValueError("a supervisor of another version")
+    return int(parts[1]), int(parts[2]), int(parts[3]), parts[4].decode("ascii"), int(parts[5])
