@@ -1,0 +1,150 @@
+"""What do the listing commands (squeue, sinfo, sacct ...) share? Errors, versions, time zones, cluster names, repetition.
+
+No command of its own; each function yields nothing or computes one value from a call and a site.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from slurmbridge.commands.effects import Call, Print, Site
+from slurmbridge.fields.view import View
+from slurmbridge.submit import getopt
+
+VERSION = "slurm-wlm 26.05.5"
+_PARSERS = ("v0.0.43", "v0.0.42", "v0.0.45", "v0.0.44")
+DATA_PARSER = "v0.0.45"
+
+
+class Stop(msgspec.Struct, frozen=True, kw_only=True):
+    """A command ends here: what it prints and its exit code. An empty line stands for a blank line."""
+
+    stderr: tuple[str, ...] = ()
+    stdout: str = ""
+    exit_code: int = 1
+
+    def effects(self) -> Iterator[Print]:
+        if self.stdout:
+            yield Print(self.stdout)
+        yield from errors(*self.stderr)
+
+
+def time_zone(call: Call, site: Site) -> datetime.tzinfo:
+    """The caller's zone as the site knows it (TZ, else the machine's); UTC where the site has no opinion."""
+    lookup = getattr(site, "time_zone", None)
+    return lookup(call.env.get("TZ", "")) if lookup is not None else datetime.UTC
+
+
+def make_view(call: Call, site: Site, *, convert: bool = True, unit: str = "", expand_patterns: bool = False) -> View:
+    """The context of one listing."""
+
+    def is_array(job_id: int) -> bool:
+        job = site.job(job_id)
+        return (job is not None and job.array_job_id == job_id) or bool(site.jobs_of_array(job_id))
+
+    return View(
+        config=site.config,
+        now=call.now,
+        tz=time_zone(call, site),
+        style=call.env.get("SLURM_TIME_FORMAT", ""),
+        user_name=site.user_name,
+        group_name=site.group_name,
+        nodes={node.name: node for node in site.nodes()},
+        partitions={partition.name: partition for partition in site.partitions()},
+        accounting=site.accounting,
+        is_array=is_array,
+        convert=convert,
+        unit=unit,
+        bitstr=bitstr_length(call),
+        expand_patterns=expand_patterns,
+    )
+
+
+def bitstr_length(call: Call) -> int:
+    """SLURM_BITSTR_LEN: how long the text of an array's tasks may get (0 = as long as it is)."""
+    text = call.env.get("SLURM_BITSTR_LEN", "")
+    return int(text) if text.isdigit() and len(text) < 7 else 64
+
+
+def date_line(call: Call, site: Site, now: float) -> str:
+    """`Sun Nov 29 21:20:53 2026`."""
+    return datetime.datetime.fromtimestamp(int(now), time_zone(call, site)).strftime("%a %b %d %H:%M:%S %Y") + "\n"
+
+
+def errors(*lines: str) -> Iterator[Print]:
+    for line in lines:
+        yield Print(line + "\n", 2)
+
+
+def words(text: str) -> list[str]:
+    """A comma list without empty elements."""
+    return [word for word in text.split(",") if word]
+
+
+def join_optional(argv: Sequence[str], shorts: str, longs: Sequence[str], no_value: str) -> list[str]:
+    """Glue `-j 12` to `-j12`, `--jobs 12` to `--jobs=12`: options whose value may be left out still take the next word.
+
+    `no_value`: letters that may stand before such an option in one word (`-hj 12`).
+    """
+    out: list[str] = []
+    at = 0
+    while at < len(argv):
+        word = argv[at]
+        follows = argv[at + 1] if at + 1 < len(argv) else None
+        takes = follows is not None and not follows.startswith("-")
+        if word == "--":
+            return out + list(argv[at:])
+        if takes and word.startswith("--") and "=" not in word and word[2:] in longs:
+            out.append(f"{word}={follows}")
+            at += 2
+            continue
+        is_short = len(word) >= 2 and word[0] == "-" and word[-1] in shorts and all(c in no_value for c in word[1:-1])
+        if takes and is_short and follows:
+            out.append(word + follows)
+            at += 2
+            continue
+        out.append(word)
+        at += 1
+    return out
+
+
+def cluster_problem(program: str, names: str, site: Site) -> tuple[str, ...]:
+    """The lines that Slurm answers to a --clusters name it does not know; none when all are this cluster."""
+    for name in names.split(","):
+        if name not in (site.config.cluster_name, "all"):
+            return (
+                f"{program}: error: No cluster '{name}' known by database.",
+                f"{program}: error: '{name}' can't be reached now, or it is an invalid entry for --cluster.  "
+                "Use 'sacctmgr list clusters' to see available clusters.",
+                f"{program}: fatal: Could not get cluster information",
+            )
+    return ()
+
+
+def structured_stop(program: str, kind: str, value: str | None) -> Stop | None:
+    """--json / --yaml requests that give no listing: `list` and versions that do not exist; None: a version that does."""
+    if value == "list":
+        plugins = "".join(f"data_parser/{name}\n" for name in _PARSERS)
+        return Stop(stdout=plugins, stderr=("Possible data_parser plugins:",), exit_code=0)
+    tail = f"{program}: error: application/{kind} output not supported by data_parser/{DATA_PARSER}"
+    if value == "":
+        return Stop(stderr=(f"{program}: error: data_parser_g_new: invalid plugin ", tail))
+    version = (value or DATA_PARSER).partition("+")[0].removeprefix("data_parser/")
+    if version not in _PARSERS:
+        return Stop(
+            stderr=(
+                f"{program}: error: load_plugins: unable to find plugin: data_parser/{version}",
+                f"{program}: error: data_parser_g_new: failure loading plugins: "
+                "Plugin has invalid format or unable to be loaded",
+                tail,
+            )
+        )
+    return Stop(stderr=(f"{program}: error: --{kind} is not available in this release of slurmbridge; use --Format",))
+
+
+def complaint(program: str, problem: str) -> tuple[str, ...]:
+    """The lines of a getopt mistake."""
+    return getopt.complain(program, problem).lines
