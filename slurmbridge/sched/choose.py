@@ -1,0 +1,183 @@
+"""Which nodes, and how many tasks and devices on each? All or nothing.
+
+Order: required nodes, then by weight and configuration order. One node that holds everything comes before a split;
+a split fills nodes in order and leaves one task for each further node; with a range of node counts as many as can start
+now. Observed on Slurm 26.05 (select/cons_tres): `-N2 -n6` on idle nodes of 8 gives 5,1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from slurmbridge.model.job import GpuScope
+from slurmbridge.sched import gpus
+from slurmbridge.sched.columns import Ints, NodeColumns
+from slurmbridge.sched.fit import MANY, Capacity, devices_of_node
+from slurmbridge.sched.shape import Shape
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One node of a choice."""
+
+    row: int
+    tasks: int
+    devices: int
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Node counts that may be tried: at least, at most, and whether more are better."""
+
+    low: int
+    high: int
+    greedy: bool
+
+
+def ranges(shape: Shape, required: int, max_nodes: int | None) -> Iterator[Range]:
+    """The node counts of a shape under a partition's bound, best first."""
+    low = max(shape.min_nodes, required, 1)
+    high = min(bound for bound in (shape.max_nodes, max_nodes, MANY) if bound is not None)
+    if shape.tasks_given:
+        if shape.tasks_per_node:
+            low = max(low, -(-shape.tasks // shape.tasks_per_node))
+        high = min(high, max(shape.tasks, low))
+    if shape.gpu is not None and shape.gpu.scope is GpuScope.JOB:
+        high = min(high, max(shape.gpu.count, low))
+    if shape.max_nodes is not None:
+        low = min(low, max(shape.max_nodes, shape.min_nodes))
+    if shape.node_counts:
+        counts = sorted((count for count in shape.node_counts if low <= count <= high), reverse=not shape.use_min_nodes)
+        yield from (Range(count, count, False) for count in counts)
+    elif low <= high:
+        yield Range(low, high, shape.max_nodes is not None and not shape.use_min_nodes or shape.spread)
+
+
+def choose(
+    shape: Shape,
+    columns: NodeColumns,
+    capacity: Capacity,
+    required: Sequence[int],
+    max_nodes: int | None,
+) -> list[Part] | None:
+    """Parts by row number, or None."""
+    if any(capacity.tasks[row] <= 0 for row in required):
+        return None
+    for each in ranges(shape, len(required), max_nodes):
+        if shape.contiguous:
+            for run in _runs(capacity.tasks):
+                inside = np.zeros_like(capacity.tasks)
+                inside[run] = capacity.tasks[run]
+                if all(inside[row] for row in required):
+                    part = _try(shape, columns, inside, capacity.devices, required, each)
+                    if part is not None:
+                        return part
+        else:
+            part = _try(shape, columns, capacity.tasks, capacity.devices, required, each)
+            if part is not None:
+                return part
+    return None
+
+
+def _runs(tasks: Ints) -> Iterator[slice]:
+    """Stretches of neighbouring nodes that are in."""
+    start = None
+    for row, count in enumerate([*tasks.tolist(), 0]):
+        if count > 0 and start is None:
+            start = row
+        elif count <= 0 and start is not None:
+            yield slice(start, row)
+            start = None
+
+
+def _try(
+    shape: Shape, columns: NodeColumns, tasks: Ints, devices: Ints | None, required: Sequence[int], counts: Range
+) -> list[Part] | None:
+    order = columns.order[tasks[columns.order] > 0]
+    if required:
+        head = np.array(required, dtype=np.int64)
+        order = np.concatenate([head, order[~np.isin(order, head)]])
+    if len(order) < counts.low:
+        return None
+    job_devices = shape.gpu.count if shape.gpu is not None and shape.gpu.scope is GpuScope.JOB else 0
+    wanted = _wanted_tasks(shape, counts.low)
+    rows = _pick_rows(order, tasks, devices if job_devices else None, wanted, job_devices, counts, len(required))
+    if rows is None:
+        return None
+    if job_devices:
+        assert devices is not None
+        given = gpus.spread(job_devices, [int(devices[row]) for row in rows])
+        if given is None:
+            return None
+    else:
+        given = []
+    layout = _layout(shape, [int(tasks[row]) for row in rows], given)
+    if layout is None:
+        return None
+    parts = [
+        Part(row, count, given[place] if given else _devices(shape, count))
+        for place, (row, count) in enumerate(zip(rows, layout, strict=True))
+    ]
+    return sorted(parts, key=lambda part: part.row)
+
+
+def _wanted_tasks(shape: Shape, nodes: int) -> int:
+    if shape.tasks_given:
+        return max(shape.tasks, nodes)
+    return nodes * max(shape.tasks_per_node, 1)
+
+
+def _devices(shape: Shape, tasks: int) -> int:
+    need = shape.gpu
+    if need is None:
+        return 0
+    return tasks * need.count if need.scope is GpuScope.TASK else devices_of_node(shape)
+
+
+def _pick_rows(
+    order: Ints, tasks: Ints, devices: Ints | None, wanted: int, wanted_devices: int, counts: Range, required: int
+) -> list[int] | None:
+    """Rows in the order in which they are filled."""
+    if counts.low <= 1 and not required and (not counts.greedy or counts.high == 1):
+        alone = tasks[order] >= wanted
+        if devices is not None:
+            alone &= devices[order] >= wanted_devices
+        hits = np.flatnonzero(alone)
+        if len(hits):
+            return [int(order[hits[0]])]
+    for candidates in (order, _largest_first(order, tasks, required)):
+        limit = min(counts.high, len(candidates))
+        enough = _enough(tasks[candidates], wanted)
+        if devices is not None:
+            enough = max(enough, _enough(devices[candidates], wanted_devices))
+        if enough <= limit:
+            size = limit if counts.greedy else max(enough, counts.low)
+            return [int(row) for row in candidates[: max(size, counts.low)]]
+    return None
+
+
+def _largest_first(order: Ints, tasks: Ints, required: int) -> Ints:
+    rest = order[required:]
+    return np.concatenate([order[:required], rest[np.argsort(-tasks[rest], kind="stable")]])
+
+
+def _enough(amounts: Ints, wanted: int) -> int:
+    """How many of the first are needed for the sum."""
+    return int(np.searchsorted(np.cumsum(amounts), wanted)) + 1
+
+
+def _layout(shape: Shape, room: list[int], devices: list[int]) -> list[int] | None:
+    """Tasks of each node."""
+    if not shape.tasks_given:
+        each = max(shape.tasks_per_node, 1)
+        return [each] * len(room) if min(room) >= each else None
+    left = max(shape.tasks, len(room))
+    if devices and sum(devices) == left and all(count <= most for count, most in zip(devices, room, strict=True)):
+        return devices
+    layout = []
+    for place, most in enumerate(room):
+        count = min(most, left - (len(room) - place - 1))
+        layout.append(count)
+        left -= count
+    return layout if left == 0 and min(layout) >= 1 else None

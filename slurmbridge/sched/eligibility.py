@@ -1,0 +1,113 @@
+"""May this job be looked at now at all, and if not, why?
+
+Held, waiting for a time or another job, or shut out by its partition: everything that does not depend on free space.
+Source: squeue(1), JOB REASON CODES; slurm.conf(5), PARTITION CONFIGURATION. The order of tests is Slurm's.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from slurmbridge.model.accounts import Accounting
+from slurmbridge.model.cluster import Partition
+from slurmbridge.model.job import Job
+from slurmbridge.model.states import PartitionState, Reason
+from slurmbridge.model.units import UNLIMITED
+
+
+class Blocked(msgspec.Struct, frozen=True):
+    """A reason, and the time from which it no longer holds, when known."""
+
+    reason: str
+    detail: str = ""
+    until: float | None = None
+
+
+def dependency_state(job: Job) -> str:
+    """ "" when nothing is owed, else the reason."""
+    dependency = job.spec.dependency
+    if dependency is None:
+        return ""
+    total = len(dependency.terms)
+    if dependency.any_of:
+        if job.dep_done:
+            return ""
+        return Reason.DEPENDENCY_NEVER if len(job.dep_failed) >= total else Reason.DEPENDENCY
+    if job.dep_failed:
+        return Reason.DEPENDENCY_NEVER
+    return "" if len(job.dep_done) >= total else Reason.DEPENDENCY
+
+
+def of_job(job: Job, now: float) -> Blocked | None:
+    """What holds the job back whatever its partition is."""
+    if job.priority == 0 or job.held_by:
+        held = job.reason if job.reason not in (Reason.NONE, Reason.PRIORITY, Reason.RESOURCES) else ""
+        return Blocked(held or (Reason.HELD_ADMIN if job.held_by == "admin" else Reason.HELD_USER), job.reason_text)
+    begin = job.spec.begin
+    if begin is not None and begin > now and not job.restarts:
+        return Blocked(Reason.BEGIN_TIME, until=float(begin))
+    owed = dependency_state(job)
+    if owed:
+        return Blocked(owed)
+    if job.eligible_time is not None and job.eligible_time > now:
+        return Blocked(Reason.BEGIN_TIME, until=job.eligible_time)
+    if job.spec.deadline is not None and job.spec.deadline <= now:
+        return Blocked(Reason.DEADLINE)
+    return None
+
+
+def time_limit(job: Job, partition: Partition) -> int | None:
+    """Minutes a run may take in this partition; None without limit."""
+    limit = job.spec.time_limit
+    if limit is None:
+        limit = partition.default_time if partition.default_time is not None else partition.max_time
+    return None if limit is None or limit == UNLIMITED else limit
+
+
+def of_partition(job: Job, partition: Partition, size: int) -> Blocked | None:
+    """What shuts the job out of a partition with `size` nodes."""
+    spec = job.spec
+    if partition.state is PartitionState.DOWN:
+        return Blocked(Reason.PARTITION_DOWN)
+    if partition.state is PartitionState.INACTIVE:
+        return Blocked(Reason.PARTITION_INACTIVE)
+    if partition.max_time is not None and partition.max_time != UNLIMITED:
+        limit = spec.time_limit
+        asked = limit if limit is not None else partition.default_time
+        least = spec.time_min if spec.time_min is not None else asked
+        if least is not None and (least == UNLIMITED or least > partition.max_time):
+            return Blocked(Reason.PARTITION_TIME_LIMIT)
+    most = size if partition.max_nodes is None else min(partition.max_nodes, size)
+    least_nodes = max(spec.min_nodes, 1)
+    if least_nodes > most or (spec.max_nodes is not None and spec.max_nodes < partition.min_nodes):
+        return Blocked(Reason.PARTITION_NODE_LIMIT)
+    if partition.allow_accounts and spec.account not in partition.allow_accounts:
+        return Blocked(Reason.PARTITION_CONFIG)
+    if spec.account in partition.deny_accounts:
+        return Blocked(Reason.PARTITION_CONFIG)
+    if partition.allow_qos and spec.qos not in partition.allow_qos:
+        return Blocked(Reason.PARTITION_CONFIG)
+    if spec.qos in partition.deny_qos:
+        return Blocked(Reason.PARTITION_CONFIG)
+    if partition.allow_groups and spec.uid != 0 and spec.group not in partition.allow_groups:
+        return Blocked(Reason.PARTITION_CONFIG)
+    if partition.root_only and spec.uid != 0:
+        return Blocked(Reason.PARTITION_CONFIG)
+    if partition.disable_root_jobs and spec.uid == 0:
+        return Blocked(Reason.PARTITION_CONFIG)
+    if partition.req_resv and not spec.reservation:
+        return Blocked(Reason.RESERVATION)
+    return None
+
+
+def ends_too_late(job: Job, partition: Partition, now: float) -> bool:
+    """Whether a run that started now could not end by its deadline (--time-min counts)."""
+    if job.spec.deadline is None:
+        return False
+    limit = job.spec.time_min if job.spec.time_min is not None else time_limit(job, partition)
+    return limit is not None and now + 60 * limit > job.spec.deadline
+
+
+def knows_account(accounting: Accounting, job: Job) -> bool:
+    """Whether the association that the job was submitted with still exists (0 = none needed)."""
+    return job.spec.assoc_id == 0 or any(assoc.assoc_id == job.spec.assoc_id for assoc in accounting.assocs)

@@ -1,0 +1,84 @@
+"""Which devices may a job have, and which of them does it get?
+
+Whole devices, a portion of a device, the same portion of several devices of one node, or so many MiB of each. A portion
+is fitted in thousandths and, beside sharers by memory, in MiB too. Shared devices are filled up before fresh ones.
+Source: sbatch(1) --gres, --gpus*; gres.conf(5).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slurmbridge.model.job import DeviceShare, GpuNeed
+from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.room import Room
+
+
+def _amounts(need: GpuNeed, total_mib: Ints) -> tuple[Ints, Ints]:
+    """(milli, MiB) that each device must have free."""
+    if need.mib:
+        return need.mib * 1000 // np.maximum(total_mib, 1), np.full_like(total_mib, need.mib)
+    if need.milli >= 1000:
+        return np.full_like(total_mib, 1000), total_mib
+    return np.full_like(total_mib, need.milli), need.milli * total_mib // 1000
+
+
+def fitting(need: GpuNeed, columns: NodeColumns, room: Room) -> Bools:
+    """[row, slot]: devices that can give one share."""
+    if need.type and need.type not in columns.device_types:
+        return np.zeros(columns.device_type.shape, dtype=np.bool_)
+    milli, mib = _amounts(need, columns.device_mib)
+    fits = (columns.device_type >= 0) & (room.milli >= milli) & (room.mib >= mib)
+    if need.type:
+        fits &= columns.device_type == columns.device_types.index(need.type)
+    return fits
+
+
+def available(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
+    """Devices of each node that can give one share."""
+    return fitting(need, columns, room).sum(axis=1, dtype=np.int64)
+
+
+def pick(need: GpuNeed, columns: NodeColumns, room: Room, row: int, count: int) -> tuple[DeviceShare, ...]:
+    """`count` different devices of a node: the fullest that fit first, then by number. Fewer when it has fewer."""
+    total = columns.device_mib[row]
+    milli, mib = _amounts(need, total)
+    fits = (columns.device_type[row] >= 0) & (room.milli[row] >= milli) & (room.mib[row] >= mib)
+    if need.type:
+        wanted = columns.device_types.index(need.type) if need.type in columns.device_types else -2
+        fits &= columns.device_type[row] == wanted
+    slots = sorted(
+        np.flatnonzero(fits).tolist(), key=lambda slot: (int(room.mib[row, slot] * 1000 // total[slot]), slot)
+    )
+    whole = need.milli >= 1000 and not need.mib
+    return tuple(
+        DeviceShare(
+            index=int(columns.device_index[row, slot]),
+            type=columns.device_types[int(columns.device_type[row, slot])],
+            milli=int(milli[slot]),
+            mib=0 if whole else int(mib[slot]),
+        )
+        for slot in sorted(slots[:count])
+    )
+
+
+def all_of(columns: NodeColumns, row: int) -> tuple[DeviceShare, ...]:
+    """Every device of a node, whole: what an exclusive job gets."""
+    return tuple(
+        DeviceShare(index=int(index), type=columns.device_types[int(kind)])
+        for index, kind in zip(columns.device_index[row], columns.device_type[row], strict=True)
+        if kind >= 0
+    )
+
+
+def spread(count: int, free: list[int]) -> list[int] | None:
+    """Devices of a whole job over its nodes: one each, the rest where most are free. None: not enough."""
+    if count < len(free) or sum(free) < count or min(free) < 1:
+        return None
+    given = [1] * len(free)
+    left = count - len(free)
+    for place in sorted(range(len(free)), key=lambda place: (-free[place], place)):
+        more = min(left, free[place] - 1)
+        given[place] += more
+        left -= more
+    return given

@@ -1,0 +1,201 @@
+"""Do the QOS and the associations of a job allow one more run of it now?
+
+Limits on what runs: job counts and TRES, per group, user, account and job. What submission already refused is not
+tested again. Order and reasons are Slurm's: the partition's QOS, the job's QOS, then associations from the user up.
+Source: sacctmgr(1), resource_limits; squeue(1), JOB REASON CODES.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from slurmbridge.model.accounts import Accounting, Assoc, Limits, Qos
+from slurmbridge.model.job import Job
+from slurmbridge.model.tres import Tres
+
+_GRP_ASSOC = {"cpu": "AssocGrpCpuLimit", "mem": "AssocGrpMemLimit", "node": "AssocGrpNodeLimit"}
+_GRP_QOS = {"cpu": "QOSGrpCpuLimit", "mem": "QOSGrpMemLimit", "node": "QOSGrpNodeLimit"}
+_JOB_ASSOC = {"cpu": "AssocMaxCpuPerJobLimit", "mem": "AssocMaxMemPerJob", "node": "AssocMaxNodePerJobLimit"}
+_JOB_QOS = {"cpu": "QOSMaxCpuPerJobLimit", "mem": "QOSMaxMemoryPerJob", "node": "QOSMaxNodePerJobLimit"}
+_USER_QOS = {"cpu": "QOSMaxCpuPerUserLimit", "mem": "QOSMaxMemoryPerUser", "node": "QOSMaxNodePerUserLimit"}
+_ACCOUNT_QOS = {"cpu": "MaxCpuPerAccount", "mem": "MaxMemoryPerAccount", "node": "MaxNodePerAccount"}
+_MIN_QOS = {"cpu": "QOSMinCpuNotSatisfied", "mem": "QOSMinMemory", "node": "QOSMinNode"}
+_KINDS = (("gres/", "GRES"), ("license/", "License"), ("billing", "Billing"), ("energy", "Energy"), ("bb/", "BB"))
+
+_Key = tuple[str, ...]
+
+
+def _reason(table: Mapping[str, str], pattern: str, name: str) -> str:
+    """Slurm's word: from the table, else the pattern filled with the kind of TRES."""
+    if name in table:
+        return table[name]
+    kind = next((word for start, word in _KINDS if name.startswith(start)), "Unknown")
+    return pattern.format(kind)
+
+
+class Counters:
+    """What runs now, by group. `copy` before adding in a cycle."""
+
+    __slots__ = ("jobs", "tres")
+
+    def __init__(self) -> None:
+        self.jobs: dict[_Key, int] = {}
+        self.tres: dict[_Key, dict[str, int]] = {}
+
+    def copy(self) -> Counters:
+        other = Counters()
+        other.jobs = dict(self.jobs)
+        other.tres = {key: dict(counts) for key, counts in self.tres.items()}
+        return other
+
+    def add(self, keys: Iterable[_Key], tres: Tres) -> None:
+        for key in keys:
+            self.jobs[key] = self.jobs.get(key, 0) + 1
+            counts = self.tres.setdefault(key, {})
+            for name, count in tres:
+                counts[name] = counts.get(name, 0) + count
+
+    def used(self, key: _Key, name: str) -> int:
+        return self.tres.get(key, {}).get(name, 0)
+
+
+class LimitBook:
+    """Looks limits up. One for each state of the accounting records."""
+
+    def __init__(self, accounting: Accounting) -> None:
+        self.qos = {qos.name: qos for qos in accounting.qos}
+        self._by_id = {assoc.assoc_id: assoc for assoc in accounting.assocs}
+        self._account = {assoc.account: assoc for assoc in accounting.assocs if not assoc.user}
+        self._chains: dict[int, tuple[Assoc, ...]] = {}
+        self.any = any(_has(qos.limits) or _has_qos(qos) for qos in accounting.qos) or any(
+            _has(assoc.limits) for assoc in accounting.assocs
+        )
+
+    def chain(self, assoc_id: int) -> tuple[Assoc, ...]:
+        """The association and its ancestors."""
+        found = self._chains.get(assoc_id)
+        if found is None:
+            links: list[Assoc] = []
+            assoc = self._by_id.get(assoc_id)
+            while assoc is not None and assoc not in links:
+                links.append(assoc)
+                above = assoc.account if assoc.user else assoc.parent
+                assoc = self._account.get(above) if above else None
+            found = self._chains[assoc_id] = tuple(links)
+        return found
+
+    def keys(self, job: Job, partition_qos: str) -> list[_Key]:
+        """The groups that a run of this job counts in."""
+        spec = job.spec
+        keys: list[_Key] = [("assoc", str(assoc.assoc_id)) for assoc in self.chain(spec.assoc_id)]
+        for name in {spec.qos, partition_qos} - {""}:
+            keys += [("qos", name), ("qos-user", name, str(spec.uid)), ("qos-account", name, spec.account)]
+        return keys
+
+    def refusal(self, job: Job, partition_qos: str, tres: Tres, minutes: int | None, counters: Counters) -> str:
+        """The first limit that one more run would break, as Slurm's reason; "" = none."""
+        spec, seen = job.spec, set[str]()
+        override = self.qos.get(spec.qos)
+        names = (spec.qos, partition_qos) if override and "OverPartQOS" in override.flags else (partition_qos, spec.qos)
+        bound: set[str] = set()
+        for name in names:
+            qos = self.qos.get(name)
+            if qos is None or name in seen:
+                continue
+            seen.add(name)
+            reason = self._qos_refusal(qos, job, tres, minutes, counters)
+            if reason:
+                return reason
+            bound |= _bounds(qos.limits)
+        for place, assoc in enumerate(self.chain(spec.assoc_id)):
+            reason = _assoc_refusal(assoc, place == 0, tres, minutes, counters, bound)
+            if reason:
+                return reason
+        return ""
+
+    @staticmethod
+    def _qos_refusal(qos: Qos, job: Job, tres: Tres, minutes: int | None, counters: Counters) -> str:
+        limits, spec = qos.limits, job.spec
+        group: _Key = ("qos", qos.name)
+        user: _Key = ("qos-user", qos.name, str(spec.uid))
+        account: _Key = ("qos-account", qos.name, spec.account)
+        for word in (
+            _over(limits.grp_tres, tres, counters, group, _GRP_QOS, "QOSGrp{}"),
+            _over(limits.max_tres_per_job, tres, None, group, _JOB_QOS, "QOSMax{}PerJob"),
+            _over(qos.max_tres_per_account, tres, counters, account, _ACCOUNT_QOS, "Max{}PerAccount"),
+            _over(qos.max_tres_per_user, tres, counters, user, _USER_QOS, "QOSMax{}PerUser"),
+        ):
+            if word:
+                return word
+        asked = dict(tres)
+        for name, least in qos.min_tres_per_job:
+            if asked.get(name, 0) < least:
+                return _reason(_MIN_QOS, "QOSMin{}", name)
+        for most, key, word in (
+            (limits.grp_jobs, group, "QOSGrpJobsLimit"),
+            (qos.max_jobs_per_account, account, "MaxJobsPerAccount"),
+            (limits.max_jobs, user, "QOSMaxJobsPerUserLimit"),
+        ):
+            if most is not None and counters.jobs.get(key, 0) >= most:
+                return word
+        if limits.max_wall is not None and (minutes is None or minutes > limits.max_wall):
+            return "QOSMaxWallDurationPerJobLimit" if minutes is not None else ""
+        return ""
+
+
+def _assoc_refusal(
+    assoc: Assoc, is_own: bool, tres: Tres, minutes: int | None, counters: Counters, bound: set[str]
+) -> str:
+    limits = assoc.limits
+    key: _Key = ("assoc", str(assoc.assoc_id))
+    group = tuple(pair for pair in limits.grp_tres if f"grp:{pair[0]}" not in bound)
+    word = _over(group, tres, counters, key, _GRP_ASSOC, "AssocGrp{}")
+    if word:
+        return word
+    running = counters.jobs.get(key, 0)
+    if limits.grp_jobs is not None and "grp_jobs" not in bound and running >= limits.grp_jobs:
+        return "AssocGrpJobsLimit"
+    each = tuple(pair for pair in limits.max_tres_per_job if f"job:{pair[0]}" not in bound)
+    word = _over(each, tres, None, key, _JOB_ASSOC, "AssocMax{}PerJob")
+    if word:
+        return word
+    if not is_own:
+        return ""
+    if limits.max_jobs is not None and "max_jobs" not in bound and running >= limits.max_jobs:
+        return "AssocMaxJobsLimit"
+    if limits.max_wall is not None and "max_wall" not in bound and minutes is not None and minutes > limits.max_wall:
+        return "AssocMaxWallDurationPerJobLimit"
+    return ""
+
+
+def _over(
+    limits: Tres, tres: Tres, counters: Counters | None, key: _Key, table: Mapping[str, str], pattern: str
+) -> str:
+    if not limits:
+        return ""
+    asked = dict(tres)
+    for name, most in limits:
+        more = asked.get(name, 0)
+        if more and (counters.used(key, name) if counters else 0) + more > most:
+            return _reason(table, pattern, name)
+    return ""
+
+
+def _bounds(limits: Limits) -> set[str]:
+    """What a QOS limits: associations' limits of the same kind no longer count."""
+    found = {f"grp:{name}" for name, _ in limits.grp_tres} | {f"job:{name}" for name, _ in limits.max_tres_per_job}
+    found |= {name for name in ("grp_jobs", "max_jobs", "max_wall") if getattr(limits, name) is not None}
+    return found
+
+
+def _has(limits: Limits) -> bool:
+    return limits != Limits()
+
+
+def _has_qos(qos: Qos) -> bool:
+    return bool(
+        qos.max_tres_per_user
+        or qos.max_tres_per_account
+        or qos.min_tres_per_job
+        or qos.max_jobs_per_account is not None
+    )

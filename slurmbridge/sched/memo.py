@@ -1,0 +1,82 @@
+"""What may be kept from one cycle to the next: things derived from records that did not change.
+
+Each part carries the mark of what it was derived from and is made anew when that is another object, so a cycle with an
+empty memo gives the same answer, only later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from slurmbridge.model.accounts import Accounting, UsageRow
+from slurmbridge.sched import fairtree
+from slurmbridge.sched.limits import Counters, LimitBook
+from slurmbridge.sched.places import Site
+from slurmbridge.sched.snapshot import Snapshot
+
+
+class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """See the module docstring. `sites` fills up while it is used."""
+
+    fixed_mark: object = None
+    sites: dict[tuple[object, ...], Site] = {}
+    accounting: Accounting | None = None
+    usage: tuple[UsageRow, ...] | None = None
+    half_life: int = 0
+    shares: Mapping[int, float] = {}
+    book: LimitBook | None = None
+    running_mark: object = None
+    counters: Counters | None = None
+    array_tasks: Mapping[int, int] = {}  # array id -> tasks that run
+
+    @classmethod
+    def empty(cls) -> Memo:
+        return cls()
+
+
+def refreshed(memo: Memo, snapshot: Snapshot, half_life: int) -> Memo:
+    """The memo with every part fit for this snapshot."""
+    changes: dict[str, object] = {}
+    if memo.fixed_mark is not snapshot.fixed_mark or len(memo.sites) > 10_000:
+        changes |= {"fixed_mark": snapshot.fixed_mark, "sites": {}}
+    same_records = memo.accounting is snapshot.accounting
+    if not same_records or memo.usage is not snapshot.usage or memo.half_life != half_life:
+        usage = fairtree.usage_of(snapshot.usage, half_life)
+        changes |= {
+            "usage": snapshot.usage,
+            "half_life": half_life,
+            "shares": fairtree.factors(snapshot.accounting, usage),
+        }
+    book = memo.book
+    if book is None or not same_records:
+        book = LimitBook(snapshot.accounting)
+        changes |= {"accounting": snapshot.accounting, "book": book}
+    if memo.running_mark is not snapshot.running_mark or not same_records or "fixed_mark" in changes:
+        changes |= {
+            "running_mark": snapshot.running_mark,
+            "counters": _counted(snapshot, book) if book.any else Counters(),
+            "array_tasks": _array_tasks(snapshot),
+        }
+    return msgspec.structs.replace(memo, **changes) if changes else memo
+
+
+def _counted(snapshot: Snapshot, book: LimitBook) -> Counters:
+    counters = Counters()
+    for each in snapshot.running.values():
+        allocation = each.job.allocation
+        if allocation is None or each.job.state.is_finished:
+            continue
+        view = snapshot.partitions.get(allocation.partition)
+        counters.add(book.keys(each.job, view.partition.qos if view else ""), allocation.tres)
+    return counters
+
+
+def _array_tasks(snapshot: Snapshot) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for each in snapshot.running.values():
+        array = each.job.array_job_id
+        if array and not each.job.state.is_finished:
+            found[array] = found.get(array, 0) + 1
+    return found

@@ -1,0 +1,169 @@
+"""What exactly does a job get: CPU numbers, memory, devices, tasks of each node, and its AllocTRES?
+
+Computes from a room and changes nothing; the caller takes the holds. Source: scontrol(1) show job, `-d`;
+slurm.conf(5) TRESBillingWeights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from slurmbridge.model.job import Allocation, DeviceShare, NodeShare
+from slurmbridge.model.request import Exclusive, LicenseTerm
+from slurmbridge.model.tres import Tres
+from slurmbridge.sched import cpus, gpus
+from slurmbridge.sched.billing import billing
+from slurmbridge.sched.choose import Part, choose
+from slurmbridge.sched.columns import Bools, NodeColumns
+from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, unit_of
+from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
+from slurmbridge.sched.shape import Shape
+from slurmbridge.sched.snapshot import PartitionView
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """An allocation and what it takes from a room."""
+
+    allocation: Allocation
+    holds: tuple[Hold, ...]
+
+
+def place(
+    shape: Shape,
+    view: PartitionView,
+    columns: NodeColumns,
+    room: Room,
+    limits: Room,
+    allowed: Bools,
+    required: Sequence[int],
+    rules: Rules,
+    licenses: tuple[LicenseTerm, ...],
+    tracked: frozenset[str],
+) -> Placement | None:
+    """A placement of the whole gang, or None.
+
+    `room`: what is free now, with CPU numbers. `limits`: what may be used for as long as the job may run (the same room
+    when nothing is reserved). `tracked`: gres and licence names of AccountingStorageTRES.
+    """
+    found = capacity(shape, columns, limits, allowed, rules)
+    parts = choose(shape, columns, found, required, view.partition.max_nodes)
+    if parts is None:
+        return None
+    shares: list[NodeShare] = []
+    holds: list[Hold] = []
+    for part in parts:
+        made = _node(shape, columns, room, limits, part, rules)
+        if made is None:
+            return None
+        shares.append(made[0])
+        holds.append(made[1])
+    nodes = tuple(shares)
+    allocation = Allocation(
+        partition=view.partition.name,
+        nodes=nodes,
+        tres=tres_of(nodes, licenses, view, tracked),
+        licenses=licenses,
+    )
+    return Placement(allocation=allocation, holds=tuple(holds))
+
+
+def _node(
+    shape: Shape, columns: NodeColumns, room: Room, limits: Room, part: Part, rules: Rules
+) -> tuple[NodeShare, Hold] | None:
+    row, whole = part.row, is_whole(shape, rules)
+    total_memory = int(columns.memory[row])
+    devices: tuple[DeviceShare, ...] = ()
+    if whole:
+        mask = ((1 << int(columns.cpus[row])) - 1) & ~columns.reserved[row]
+        count = mask.bit_count()
+        devices = gpus.all_of(columns, row)
+    else:
+        unit, threads = unit_of(rules, columns, row), int(columns.threads[row])
+        count = cpus_of_node(shape, unit, threads, part.tasks, part.devices)
+        if rules.share == 1 and count > int(limits.cpus[row]):
+            return None
+        mask = 0
+        if room.busy:
+            busy = room.busy[row]
+            if rules.share > 1 and int(columns.cpus[row]) - busy.bit_count() < count:
+                busy = room.firm[row]
+            mask = cpus.pick(
+                columns,
+                row,
+                busy,
+                count=count,
+                tasks=part.tasks,
+                per_task=shape.cpus_per_task,
+                unit=unit,
+                block=shape.block,
+            )
+            if not mask:
+                return None
+    if shape.gpu is not None and (not whole or shape.gpu.milli < 1000 or shape.gpu.mib):
+        devices = gpus.pick(shape.gpu, columns, limits, row, part.devices)
+        if len(devices) < part.devices:
+            return None
+    asked = memory_of_node(shape, count, part.devices, total_memory)
+    if rules.counts_memory and asked > int(limits.memory[row]):
+        return None
+    slots = columns.device_index[row].tolist()
+    hold = Hold(
+        row=row,
+        cpus=count,
+        memory=asked if rules.counts_memory else 0,
+        mask=mask,
+        devices=tuple(device_hold(columns, row, slots.index(each.index), each.milli, each.mib) for each in devices),
+        closes=whole,
+        owner=rules.owner if rules.owner != NO_OWNER or shape.exclusive is not Exclusive.USER else shape.uid,
+        shares=rules.share > 1,
+    )
+    share = NodeShare(
+        node=columns.names[row],
+        cpus=count,
+        cpu_ids=numbers(mask),
+        memory_mib=hold.memory,
+        devices=devices,
+        tasks=_tasks(shape, part, count),
+    )
+    return share, hold
+
+
+def _tasks(shape: Shape, part: Part, count: int) -> int:
+    """Tasks of the layout: what SLURM_TASKS_PER_NODE says. Not given: as many as the CPUs hold."""
+    if shape.tasks_given or shape.tasks_per_node or shape.overcommit:
+        return part.tasks
+    return max(count // shape.cpus_per_task, 1)
+
+
+def numbers(mask: int) -> tuple[int, ...]:
+    """The set bits of a mask, lowest first."""
+    found = []
+    while mask:
+        bit = mask & -mask
+        found.append(bit.bit_length() - 1)
+        mask ^= bit
+    return tuple(found)
+
+
+def tres_of(
+    nodes: Sequence[NodeShare], licenses: Sequence[LicenseTerm], view: PartitionView, tracked: frozenset[str]
+) -> Tres:
+    """AllocTRES. gres/gpu in thousandths; typed gres and licences only as far as accounting tracks them."""
+    gpu: dict[str, int] = {}
+    for node in nodes:
+        for device in node.devices:
+            gpu["gres/gpu"] = gpu.get("gres/gpu", 0) + device.milli
+            if device.type:
+                name = f"gres/gpu:{device.type}"
+                gpu[name] = gpu.get(name, 0) + device.milli
+    base = [("cpu", sum(node.cpus for node in nodes))]
+    memory = sum(node.memory_mib for node in nodes)
+    if memory:
+        base.append(("mem", memory))
+    extra = [(name, count) for name, count in gpu.items() if name == "gres/gpu" or name in tracked]
+    extra += [(f"license/{term.name}", term.count) for term in licenses if f"license/{term.name}" in tracked]
+    base.append(("node", len(nodes)))
+    base.append(("billing", billing(view.partition.tres_billing_weights, [*base, *extra])))
+    return tuple(base + extra)

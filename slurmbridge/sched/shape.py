@@ -1,0 +1,125 @@
+"""What does a job ask for, apart from who asks and for how long?
+
+Jobs of equal shape get equal verdicts in one cycle, so each shape is looked at once. Shapes are interned: equal ones are
+the same object and compare by `number`. Source: sbatch(1), the options of size and place.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from slurmbridge.model.job import GpuNeed, JobSpec
+from slurmbridge.model.request import Exclusive, Memory
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """See `JobSpec` for the fields; those that are equal for most jobs come last."""
+
+    number: int
+    min_nodes: int
+    max_nodes: int | None
+    tasks: int
+    tasks_given: bool
+    cpus_per_task: int
+    min_cpus: int
+    node_cpus: int
+    memory: Memory | None
+    gpu: GpuNeed | None
+    cpus_per_gpu: int
+    tasks_per_node: int
+    tasks_per_socket: int
+    tasks_per_core: int
+    tasks_per_gpu: int
+    sockets: int | None
+    cores: int | None
+    threads: int | None
+    overcommit: bool
+    tmp_mib: int
+    features: str | None
+    prefer: str | None
+    req_nodes: tuple[str, ...]
+    exc_nodes: tuple[str, ...]
+    contiguous: bool
+    exclusive: Exclusive
+    oversubscribe: bool
+    node_counts: tuple[int, ...]
+    use_min_nodes: bool
+    spread: bool
+    block: bool
+    reservation: str
+    licenses: tuple[tuple[str, int], ...]
+    any_license: bool
+    uid: int  # of jobs that want nodes for their user alone, else -1
+
+
+_Key = tuple[object, ...]
+
+
+def key_of(spec: JobSpec) -> _Key:
+    """Everything of `Shape` but the number, in its order."""
+    request = spec.request
+    return (
+        spec.min_nodes,
+        spec.max_nodes,
+        spec.num_tasks,
+        spec.ntasks_given,
+        max(spec.cpus_per_task, 1),
+        spec.min_cpus,
+        max(spec.pn_min_cpus, 1),
+        spec.memory,
+        spec.gpu,
+        spec.cpus_per_gpu,
+        spec.ntasks_per_node,
+        spec.ntasks_per_socket,
+        spec.ntasks_per_core,
+        spec.ntasks_per_gpu,
+        spec.sockets_per_node,
+        spec.cores_per_socket,
+        spec.threads_per_core,
+        spec.overcommit,
+        spec.pn_min_tmp_mib,
+        spec.features,
+        spec.prefer,
+        spec.req_nodes,
+        spec.exc_nodes,
+        spec.contiguous,
+        spec.exclusive,
+        spec.oversubscribe,
+        spec.node_counts,
+        request.use_min_nodes,
+        request.spread_job,
+        spec.ntasks_per_node > 0 or _is_block(request.distribution),
+        spec.reservation,
+        tuple((term.name, term.count) for term in spec.license_terms),
+        spec.licenses_any_of,
+        spec.uid if spec.exclusive is Exclusive.USER else -1,
+    )
+
+
+def _is_block(distribution: str | None) -> bool:
+    """Whether tasks fill one socket after the other: the second part of --distribution."""
+    if not distribution:
+        return False
+    parts = distribution.lower().split(",")[0].split(":")
+    return len(parts) > 1 and parts[1] == "block"
+
+
+class ShapeTable:
+    """Interns shapes. Growing it never changes an answer; numbers are only names."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[_Key, Shape] = {}
+
+    def of(self, spec: JobSpec) -> Shape:
+        key = key_of(spec)
+        shape = self._known.get(key)
+        if shape is None:
+            fields = Shape.__struct_fields__[1:]
+            shape = Shape(number=len(self._known), **dict(zip(fields, key, strict=True)))  # type: ignore[arg-type]
+            self._known[key] = shape
+        return shape
+
+    def __len__(self) -> int:
+        return len(self._known)

@@ -1,0 +1,254 @@
+"""What does the planner know? Records come in as deltas; what they mean for free space is kept beside them.
+
+`Snapshot.apply` gives a new snapshot and leaves the old one as it was; both share what did not change. What is kept
+here (columns, free space, shapes) follows from the records alone, so it never changes an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+import msgspec
+import numpy as np
+
+from slurmbridge.model.accounts import Accounting, UsageRow
+from slurmbridge.model.cluster import ClusterConfig, Node, Partition
+from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Delta, Plan, Reservation
+from slurmbridge.model.states import JobFlag, JobState
+from slurmbridge.sched.columns import Bools, NodeColumns, build, with_changes
+from slurmbridge.sched.room import Hold, Room, empty_room, holds_of
+from slurmbridge.sched.shape import Shape, ShapeTable
+
+_SHARING = ("FORCE", "YES")
+
+
+class PartitionView(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A partition with its nodes as a column. `share`: jobs per CPU, 1 = not shared."""
+
+    number: int
+    partition: Partition
+    nodes: Bools
+    share: int = 1
+    forced: bool = False
+    exclusive: bool = False
+
+
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A pending job and what is derived from its spec."""
+
+    job: Job
+    shape: Shape
+
+
+class Running(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A job that holds resources. Completing ones too."""
+
+    job: Job
+    holds: tuple[Hold, ...]
+
+
+class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """See the module docstring. Mappings are never changed once they are in a snapshot."""
+
+    version: int
+    config: ClusterConfig
+    accounting: Accounting
+    columns: NodeColumns
+    room: Room
+    partitions: Mapping[str, PartitionView]
+    waiting: Mapping[int, Waiting]
+    running: Mapping[int, Running]
+    on_node: Mapping[int, Mapping[int, Hold]]  # row -> job id -> what it holds there
+    usage: tuple[UsageRow, ...]
+    reservations: tuple[Reservation, ...]
+    shapes: ShapeTable
+    running_mark: object  # another object whenever `running` or the nodes changed: key of what memos derive from them
+    fixed_mark: object  # the same for nodes, partitions and reservations
+
+    @classmethod
+    def empty(cls) -> Snapshot:
+        """Nothing known."""
+        columns = build(())
+        return cls(
+            version=0,
+            config=ClusterConfig(),
+            accounting=Accounting(),
+            columns=columns,
+            room=empty_room(columns),
+            partitions={},
+            waiting={},
+            running={},
+            on_node={},
+            usage=(),
+            reservations=(),
+            shapes=ShapeTable(),
+            running_mark=object(),
+            fixed_mark=object(),
+        )
+
+    def apply(self, delta: Delta) -> Snapshot:
+        """The snapshot with these changes."""
+        result = self
+        if delta.config is not None or delta.nodes:
+            result = result._with_nodes(delta.config, delta.nodes)
+        if delta.config is not None or delta.partitions is not None or result.columns is not self.columns:
+            result = result._with_partitions(delta)
+        if delta.jobs or delta.gone:
+            result = result._with_jobs(delta.jobs, delta.gone)
+        changes: dict[str, object] = {"version": delta.version}
+        if delta.accounting is not None:
+            changes["accounting"] = delta.accounting
+        if delta.usage is not None:
+            changes["usage"] = delta.usage
+        if delta.reservations is not None:
+            changes["reservations"] = delta.reservations
+            changes["fixed_mark"] = object()
+        return msgspec.structs.replace(result, **changes)
+
+    def noted(self, plan: Plan) -> Snapshot:
+        """The snapshot as if the daemon had already told us what it wrote down of a plan: reasons and priorities.
+
+        Starts are not noted: they count when the daemon has committed them.
+        """
+        if not plan.verdicts and not plan.priorities:
+            return self
+        waiting = dict(self.waiting)
+        for verdict in plan.verdicts:
+            known = waiting.get(verdict.job_id)
+            if known is not None:
+                job = msgspec.structs.replace(
+                    known.job, reason=verdict.reason, reason_text=verdict.detail, start_time=verdict.start
+                )
+                waiting[verdict.job_id] = Waiting(job=job, shape=known.shape)
+        for job_id, priority in plan.priorities:
+            known = waiting.get(job_id)
+            if known is not None:
+                waiting[job_id] = Waiting(job=msgspec.structs.replace(known.job, priority=priority), shape=known.shape)
+        return msgspec.structs.replace(self, waiting=waiting)
+
+    def _with_nodes(self, config: ClusterConfig | None, nodes: tuple[Node, ...]) -> Self:
+        if config is None:
+            columns = with_changes(self.columns, nodes)
+        else:
+            known = {node.conf.name: node for node in self.columns.nodes} | {node.conf.name: node for node in nodes}
+            kept = [
+                msgspec.structs.replace(known[conf.name], conf=conf) if conf.name in known else Node(conf=conf)
+                for conf in config.nodes
+            ]
+            extra = [node for node in nodes if node.conf.name not in {conf.name for conf in config.nodes}]
+            columns = build([*kept, *extra])
+        changes: dict[str, object] = {"columns": columns, "fixed_mark": object(), "config": config or self.config}
+        if columns.names != self.columns.names or columns.cpus is not self.columns.cpus:
+            running = {job_id: self._running(each.job, columns) for job_id, each in self.running.items()}
+            on_node: dict[int, dict[int, Hold]] = {}
+            for job_id, each in running.items():
+                for hold in each.holds:
+                    on_node.setdefault(hold.row, {})[job_id] = hold
+            room = empty_room(columns)
+            for row, holds in on_node.items():
+                room.reset_row(columns, row, holds.values())
+            changes |= {"running": running, "on_node": on_node, "room": room, "running_mark": object()}
+        return msgspec.structs.replace(self, **changes)
+
+    def _with_partitions(self, delta: Delta) -> Self:
+        if delta.partitions is not None:
+            partitions = delta.partitions
+        elif delta.config is not None:
+            partitions = delta.config.partitions
+        else:
+            partitions = tuple(view.partition for view in self.partitions.values())
+        whole_nodes = self.config.select_type == "select/linear"
+        views = {}
+        for number, partition in enumerate(partitions):
+            nodes = np.zeros(self.columns.count, dtype=np.bool_)
+            for name in partition.nodes:
+                row = self.columns.rows.get(name)
+                if row is not None:
+                    nodes[row] = True
+            word, _, count = partition.oversubscribe.upper().partition(":")
+            share = int(count) if count.isdigit() else 4
+            views[partition.name] = PartitionView(
+                number=number,
+                partition=partition,
+                nodes=nodes,
+                share=max(share, 1) if word in _SHARING else 1,
+                forced=word == "FORCE",
+                exclusive=word == "EXCLUSIVE" or whole_nodes,
+            )
+        return msgspec.structs.replace(self, partitions=views, fixed_mark=object())
+
+    def _running(self, job: Job, columns: NodeColumns) -> Running:
+        view = self.partitions.get(job.allocation.partition) if job.allocation is not None else None
+        holds = holds_of(
+            job,
+            columns,
+            closes=view is not None and view.exclusive,
+            owner=view is not None and view.partition.exclusive_user,
+            shares=view is not None and view.share > 1 and (view.forced or job.spec.oversubscribe),
+        )
+        return Running(job=job, holds=holds)
+
+    def _with_jobs(self, jobs: tuple[Job, ...], gone: tuple[int, ...]) -> Self:
+        waiting, running = dict(self.waiting), dict(self.running)
+        leaving: list[Running] = []
+        coming: list[Running] = []
+        for job in jobs:
+            waiting.pop(job.job_id, None)
+            before = running.get(job.job_id)
+            if holds_resources(job):
+                if before is not None and before.job.allocation == job.allocation:
+                    running[job.job_id] = Running(job=job, holds=before.holds)
+                    continue
+                coming.append(self._running(job, self.columns))
+            elif job.state is JobState.PENDING:
+                waiting[job.job_id] = Waiting(job=job, shape=self.shapes.of(job.spec))
+            if before is not None:
+                leaving.append(running.pop(job.job_id))
+        for job_id in gone:
+            waiting.pop(job_id, None)
+            left = running.pop(job_id, None)
+            if left is not None:
+                leaving.append(left)
+        for each in coming:
+            running[each.job.job_id] = each
+        shapes = self.shapes
+        if len(shapes) > 1000 + 4 * len(waiting):
+            shapes = ShapeTable()
+            waiting = {
+                job_id: Waiting(job=each.job, shape=shapes.of(each.job.spec)) for job_id, each in waiting.items()
+            }
+        changes: dict[str, object] = {"waiting": waiting, "running": running, "shapes": shapes}
+        if leaving or coming:
+            changes["on_node"], changes["room"] = self._with_holds(leaving, coming)
+        if leaving or coming or any(holds_resources(job) for job in jobs):
+            changes["running_mark"] = object()
+        return msgspec.structs.replace(self, **changes)
+
+    def _with_holds(self, leaving: list[Running], coming: list[Running]) -> tuple[dict[int, Mapping[int, Hold]], Room]:
+        on_node, room = dict(self.on_node), self.room.copy()
+        touched: dict[int, dict[int, Hold]] = {}
+        for each in leaving:
+            for hold in each.holds:
+                at = touched.get(hold.row)
+                if at is None:
+                    at = touched[hold.row] = dict(on_node.get(hold.row, {}))
+                at.pop(each.job.job_id, None)
+        for each in coming:
+            for hold in each.holds:
+                at = touched.get(hold.row)
+                if at is None:
+                    at = touched[hold.row] = dict(on_node.get(hold.row, {}))
+                at[each.job.job_id] = hold
+        for row, held in touched.items():
+            on_node[row] = held
+            room.reset_row(self.columns, row, held.values())
+        return on_node, room
+
+
+def holds_resources(job: Job) -> bool:
+    """Running, suspended or completing, with an allocation."""
+    if job.allocation is None:
+        return False
+    return job.state in (JobState.RUNNING, JobState.SUSPENDED) or JobFlag.COMPLETING in job.flags

@@ -1,0 +1,84 @@
+"""Start a job, an array's tasks, or all components of a heterogeneous job: all or nothing each.
+
+Each function returns None when nothing is left to start, else why it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from slurmbridge.model.plan import Start
+from slurmbridge.model.states import Reason
+from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.place import Placement
+from slurmbridge.sched.session import Session
+from slurmbridge.sched.snapshot import PartitionView, Waiting
+
+
+def start_single(
+    session: Session, waiting: Waiting, view: PartitionView, starts: list[Start], running: Mapping[int, int]
+) -> Blocked | None:
+    """A plain job, or a task that split off an array (its array's limit counts)."""
+    job = waiting.job
+    if job.array_limit and job.array_job_id:
+        begun = sum(1 for each in starts if each.array_task_id is not None and each.job_id == job.array_job_id)
+        if running.get(job.array_job_id, 0) + begun >= job.array_limit:
+            return Blocked(Reason.ARRAY_TASK_LIMIT)
+    found = session.attempt(waiting, view)
+    if isinstance(found, Blocked):
+        return found
+    session.start(waiting, view, found)
+    starts.append(Start(job_id=job.job_id, allocation=found.allocation))
+    return None
+
+
+def start_array(
+    session: Session, waiting: Waiting, view: PartitionView, starts: list[Start], running: Mapping[int, int]
+) -> Blocked | None:
+    """As many tasks of an array record as fit, lowest index first, up to %limit."""
+    job = waiting.job
+    room = job.array_limit - running.get(job.array_job_id or job.job_id, 0) if job.array_limit else None
+    begun = {each.array_task_id for each in starts if each.job_id == job.job_id}
+    if room is not None:
+        room -= len(begun)
+    for first, last, step in job.tasks:
+        for task in range(first, last + 1, step):
+            if task in begun:
+                continue
+            if room is not None and room <= 0:
+                return Blocked(Reason.ARRAY_TASK_LIMIT)
+            found = session.attempt(waiting, view)
+            if isinstance(found, Blocked):
+                return found
+            session.start(waiting, view, found)
+            starts.append(Start(job_id=job.job_id, array_task_id=task, allocation=found.allocation))
+            if room is not None:
+                room -= 1
+    return None
+
+
+def start_het(session: Session, group: Sequence[Waiting], starts: list[Start]) -> Blocked | None:
+    """All components, the largest first, on nodes of their own (as Slurm's backfill places them)."""
+    used = np.zeros(session.snapshot.columns.count, dtype=np.bool_)
+    placed: list[tuple[Waiting, PartitionView, Placement]] = []
+    for waiting in sorted(group, key=lambda each: (-each.job.spec.min_cpus, each.job.het_offset)):
+        reason = Blocked(Reason.RESOURCES)
+        for name in waiting.job.spec.partitions:
+            view = session.snapshot.partitions.get(name)
+            if view is None:
+                continue
+            found = session.attempt(waiting, view, used)
+            if isinstance(found, Placement):
+                placed.append((waiting, view, found))
+                for hold in found.holds:
+                    used[hold.row] = True
+                break
+            reason = found
+        else:
+            return reason
+    for waiting, view, found in sorted(placed, key=lambda each: each[0].job.het_offset):
+        session.start(waiting, view, found)
+        starts.append(Start(job_id=waiting.job.job_id, allocation=found.allocation))
+    return None

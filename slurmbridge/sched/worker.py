@@ -1,0 +1,80 @@
+"""The planner's process: requests on stdin, answers on stdout, one at a time.
+
+Run as `python -m slurmbridge.sched.worker`. The only module of `sched` that reads, writes and measures. It keeps the
+snapshot and the memo; wall time comes with each request. End of input ends it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from typing import BinaryIO
+
+import msgspec
+
+from slurmbridge.sched import frames
+from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
+from slurmbridge.sched.snapshot import Snapshot
+
+
+class Planner:
+    """State between requests."""
+
+    def __init__(self) -> None:
+        self._snapshot = Snapshot.empty()
+        self._memo = Memo.empty()
+
+    def answer(self, request: frames.Request) -> frames.Answer:
+        match request:
+            case frames.CycleRequest():
+                started = time.perf_counter()
+                self._snapshot = self._snapshot.apply(request.delta)
+                plan, self._memo = plan_cycle(self._snapshot, self._snapshot.config, request.now, self._memo)
+                self._snapshot = self._snapshot.noted(plan)
+                return frames.PlanAnswer(plan=msgspec.structs.replace(plan, cycle_s=time.perf_counter() - started))
+            case frames.EstimateRequest():
+                verdict = estimate(self._snapshot, self._snapshot.config, request.job, request.now)
+                return frames.EstimateAnswer(verdict=verdict)
+
+
+def _read(source: BinaryIO, size: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < size:
+        part = source.read(size - len(data))
+        if not part:
+            return None
+        data += part
+    return bytes(data)
+
+
+def serve(source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer until the input ends. A request that breaks the planner gets a failure, and the state starts anew."""
+    planner = Planner()
+    while (header := _read(source, frames.HEADER.size)) is not None:
+        body = _read(source, frames.frame_length(header))
+        if body is None:
+            return
+        try:
+            answer = planner.answer(frames.decode_request(body))
+        except Exception:  # the border of a process: whatever broke is reported to the daemon, which sends all anew
+            answer = frames.Failure(text=traceback.format_exc())
+            planner = Planner()
+        sink.write(frames.encode_answer(answer))
+        sink.flush()
+
+
+def main() -> int:
+    """Keep the pipe for frames alone: what else prints goes to stderr."""
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    try:
+        serve(sys.stdin.buffer, sink)
+    except BrokenPipeError:
+        return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The planner's process speaks frames and starts quickly."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from small_cluster import NOW, accounting, cluster, job
+
+from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Delta
+from slurmbridge.sched import frames
+
+
+class Worker:
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "slurmbridge.sched.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def ask(self, request: bytes) -> bytes:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(request)
+        self.process.stdin.flush()
+        header = self.process.stdout.read(frames.HEADER.size)
+        return self.process.stdout.read(frames.frame_length(header))
+
+    def close(self) -> int:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.close()
+        self.process.stdout.close()
+        return self.process.wait(timeout=10)
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    worker = Worker()
+    yield worker
+    if worker.process.poll() is None:
+        worker.close()
+
+
+def first(*jobs: Job) -> Delta:
+    return Delta(version=7, config=cluster(), accounting=accounting(), jobs=jobs)
+
+
+def test_a_cycle_request_is_answered_with_a_plan_of_its_version(worker: Worker) -> None:
+    plan = frames.decode_plan(worker.ask(frames.encode_request(first(job(10)), NOW)))
+    assert plan.version == 7
+    assert [start.job_id for start in plan.starts] == [10]
+    assert plan.cycle_s > 0
+
+
+def test_reasons_are_told_once(worker: Worker) -> None:
+    too_big = job(10, min_nodes=9)
+    assert frames.decode_plan(worker.ask(frames.encode_request(first(too_big), NOW))).verdicts
+    assert not frames.decode_plan(worker.ask(frames.encode_request(Delta(version=8), NOW + 1))).verdicts
+
+
+def test_an_estimate_leaves_the_state_alone(worker: Worker) -> None:
+    worker.ask(frames.encode_request(first(), NOW))
+    answer = frames.decode_answer(worker.ask(frames.encode_estimate(job(0, num_tasks=9), NOW)))
+    assert isinstance(answer, frames.EstimateAnswer) and answer.verdict is not None
+    assert (answer.verdict.nodes, answer.verdict.cpus, answer.verdict.start) == (("n1", "n2"), 9, NOW)
+    assert not frames.decode_plan(worker.ask(frames.encode_request(Delta(version=9), NOW))).starts
+
+
+def test_a_broken_request_is_a_failure_and_the_next_one_works(worker: Worker) -> None:
+    answer = frames.decode_answer(worker.ask(frames.HEADER.pack(3) + b"\xc1\xc1\xc1"))
+    assert isinstance(answer, frames.Failure)
+    assert frames.decode_plan(worker.ask(frames.encode_request(first(job(1)), NOW))).starts
+
+
+def test_the_worker_ends_with_its_input(worker: Worker) -> None:
+    assert worker.close() == 0
+
+
+def test_importing_the_worker_loads_no_database_and_no_parser_generator() -> None:
+    code = (
+        "import sys, slurmbridge.sched.worker; print([m for m in ('sqlalchemy', 'lark', 'click') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
