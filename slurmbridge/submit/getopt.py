@@ -34,6 +34,7 @@ class Opt(msgspec.Struct, frozen=True):
     short: str = ""
     arg: Arg = Arg.NONE
     key: str = ""
+    whole: bool = False  # only by its whole long name: options of ours take no abbreviation from Slurm's
 
     @property
     def name(self) -> str:
@@ -85,7 +86,7 @@ class OptTable:
         """Options whose long name begins so; options of one key count once."""
         found = self._beginnings.get(name)
         if found is None:
-            matches = [opt for long, opt in self.by_long.items() if long.startswith(name)]
+            matches = [opt for long, opt in self.by_long.items() if long.startswith(name) and not opt.whole]
             if len({(opt.name, opt.arg) for opt in matches}) == 1:
                 matches = matches[:1]
             found = tuple(matches)
