@@ -1,0 +1,3 @@
+#!/bin/bash
+#SBATCH --job-name=fails --output=%x-%j.out
+exit 3

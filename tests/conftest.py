@@ -1,0 +1,31 @@
+"""Where the installed commands are. Everything else that tests share lives beside them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+OPEN_PREFIX = Path("/opt/slurmbridge-test")
+
+
+@pytest.fixture(scope="session")
+def commands() -> Path:
+    """The folder with sbatch, squeue and so on, installed from this tree (`make test` does that)."""
+    folder = Path(os.environ.get("SLURMBRIDGE_TEST_BIN") or Path(sys.prefix, "bin"))
+    if not (folder / "sbatch").exists():
+        pytest.skip(f"slurmbridge is not installed in {folder.parent}: run `make test`")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def open_prefix() -> Path:
+    """An environment that every user of the machine may start commands from; root only."""
+    if os.geteuid() != 0:
+        pytest.skip("must be root to serve several users")
+    subprocess.run(["bash", str(ROOT / "integration/prefix.sh"), str(OPEN_PREFIX)], check=True)
+    return OPEN_PREFIX
