@@ -7,8 +7,16 @@ slurmbridge shutdown [jobs]  stop the daemon (and end its jobs): asked by `slurm
 
 from __future__ import annotations
 
+import msgspec
+
 from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Command, Print, Site
 from slurmbridge.model.job import Job
+from slurmbridge.model.request import JobRequest
+from slurmbridge.submit.option import End
+from slurmbridge.submit.options import TABLE
+
+UNSET = {field.name: field.default for field in msgspec.structs.fields(JobRequest)}
+"""What a request holds where nothing was asked."""
 
 
 def main(call: Call, site: Site) -> Command:
@@ -72,10 +80,14 @@ def explain(job: Job) -> str:
 
 def recorded(job: Job) -> tuple[tuple[str, str], ...]:
     """Options of the job that are stored and shown, with the reason why they change nothing."""
-    from slurmbridge.submit import options
-
-    listing = getattr(options, "recorded_options", None)
-    return tuple(listing(job.spec.request)) if listing else ()
+    request = job.spec.request
+    return tuple(
+        (option.long, option.why)
+        for option in TABLE
+        if option.end is End.RECORDED
+        and option.field
+        and getattr(request, option.field, None) != UNSET.get(option.field)
+    )
 
 
 def output_of(call: Call, site: Site, job: Job) -> str:

@@ -121,7 +121,8 @@ def shells(bench: Bench) -> Iterator[Figure]:
             )
             for _ in range(SHELLS)
         ]  # fmt: skip
-        if any([process.wait() for process in running]):
+        codes = [process.wait() for process in running]
+        if any(codes):
             raise RuntimeError(f"{line} failed")
         return SHELLS * count / (time.perf_counter() - began)
 
