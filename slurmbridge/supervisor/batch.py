@@ -11,7 +11,8 @@ import socket
 from collections.abc import Callable
 
 from slurmbridge.lang import filenames
-from slurmbridge.supervisor import claim, spawn
+from slurmbridge.spool import claim
+from slurmbridge.supervisor import spawn
 from slurmbridge.supervisor.node import BATCH, NodeRun
 
 NO_FILE = "/dev/null"

@@ -10,7 +10,8 @@ import signal
 import socket
 import traceback
 
-from slurmbridge.supervisor import claim, kernel
+from slurmbridge.spool import claim, process
+from slurmbridge.supervisor import kernel
 from slurmbridge.supervisor.head import Head
 from slurmbridge.supervisor.loop import Loop
 from slurmbridge.supervisor.member import Member
@@ -91,9 +92,9 @@ def _supervise(link: socket.socket, payload: bytes) -> None:
     key = (int(header["job"]), int(header["restarts"]), int(header["rank"]))
     record = {
         "version": 1,
-        "boot_id": kernel.boot_id(),
+        "boot_id": process.boot_id(),
         "pid": os.getpid(),
-        "start": kernel.start_ticks(os.getpid()),
+        "start": process.start_ticks(os.getpid()),
         "token": header["token"],
         "uid": header["uid"],
         "node": header["node"],

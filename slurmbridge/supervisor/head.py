@@ -13,13 +13,14 @@ import signal
 import socket
 import time
 
-from slurmbridge.supervisor import claim, login
+from slurmbridge.spool import claim
+from slurmbridge.supervisor import login
 from slurmbridge.supervisor.batch import Batch, store_script
 from slurmbridge.supervisor.limits import Limits
 from slurmbridge.supervisor.loop import Link, Listener, Loop, Timer, dial
 from slurmbridge.supervisor.node import BATCH, NodeRun
 from slurmbridge.supervisor.peers import Peers
-from slurmbridge.supervisor.steps import Steps
+from slurmbridge.supervisor.steps import Steps, tres_of
 from slurmbridge.supervisor.usage import add
 from slurmbridge.wire import supervisor as wire
 
@@ -30,7 +31,7 @@ WORDS = {
     "timeout": "DUE TO TIME LIMIT",
     "requeue": "DUE TO JOB REQUEUE",
     "requeue_hold": "DUE TO JOB REQUEUE",
-    "preempted": "DUE TO PREEMPTION",
+    "preempt": "DUE TO PREEMPTION",
     "node_fail": "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS",
 }
 """What slurmstepd says after CANCELLED AT; anything else was a signal."""
@@ -57,6 +58,7 @@ class Head:
         self._sequence = 0
         self._unacknowledged: dict[int, dict] = {}  # type: ignore[type-arg]
         self._link: Link | None = Link(loop, sock, self._command, self._link_lost)
+        self._is_greeted = True
         self._dial_s = DIAL_FIRST_S
         self._batch: Batch | None = None
         self._batch_status = 0
@@ -109,8 +111,6 @@ class Head:
                 return
         pid = self._batch.pid if self._batch else 0
         self.report({"kind": "started", "time": self._batch_start, "pid": pid})
-        if self._batch:
-            self.report({"kind": "step", "step": self._batch_step()})
         for note in self.node.space.notes:
             self._message = self._message or note
 
@@ -143,9 +143,10 @@ class Head:
             return
         self._why = why
         self.limits.cancel()
-        words = self.words(why)
-        self.steps.say_cancelled(words)
-        self.notify(f"*** JOB {self.job_id} ON {self.node.node} CANCELLED AT {_now()} {words} ***")
+        if why != "exit":
+            words = WORDS.get(why, "DUE to SIGNAL Terminated")
+            self.steps.say_cancelled(words)
+            self.notify(f"*** JOB {self.job_id} ON {self.node.node} CANCELLED AT {_now()} {words} ***")
         self.steps.terminating = True
         for number in (signal.SIGCONT, signal.SIGTERM):
             self.signal_everything(number)
@@ -153,10 +154,6 @@ class Head:
             self.end()
         else:
             self._arm(float(self.header["kill_wait"]))
-
-    def words(self, why: str) -> str:
-        """What slurmstepd says about the reason."""
-        return WORDS.get(why, "DUE to SIGNAL Terminated")
 
     def signal_everything(self, number: int) -> None:
         """All processes on all nodes."""
@@ -236,6 +233,7 @@ class Head:
             "nodes": [self.node.node],
             "tasks": 1,
             "cpus": int(self.header["cpus"]),
+            "tres": tres_of(self.header["ranks"][:1], [int(self.header["cpus"])]),
             "exit": status,
             "usage": self.node.usage(BATCH) if ended else None,
         }
@@ -247,10 +245,12 @@ class Head:
         self._sequence += 1
         report["sequence"] = self._sequence
         self._unacknowledged[self._sequence] = report
-        if self._link is not None:
+        if self._link is not None and self._is_greeted:
             self._link.send(wire.REPORT, wire.encode(report))
 
     def _command(self, kind: bytes, payload: bytes) -> None:
+        if not self._is_greeted:
+            self._greeted()
         try:
             value = wire.decode(payload) if payload and kind != wire.NOTIFY else {}
         except ValueError:
@@ -322,8 +322,12 @@ class Head:
             self.loop.after(self._dial_s, self._dial)
             return
         self._link = Link(self.loop, sock, self._command, self._redial)
-        hello = wire.encode_hello(*self.key, self.record["token"], self._sequence)
-        self._link.send(wire.HELLO, hello)
+        self._is_greeted = False
+        self._link.send(wire.HELLO, wire.encode_hello(*self.key, self.record["token"], self._sequence))
+
+    def _greeted(self) -> None:
+        """The daemon has taken the new link over: say again what it has not acknowledged."""
+        self._is_greeted = True
         for report in list(self._unacknowledged.values()):
             if self._link is not None:
                 self._link.send(wire.REPORT, wire.encode(report))

@@ -1,7 +1,6 @@
-"""Calls of the Linux kernel that the standard library of Python 3.11 does not wrap, and names for processes.
+"""Calls of the Linux kernel that the standard library of Python 3.11 does not wrap.
 
-A process is named by boot id, pid and start time (design 8.7): pids come back, start times of one boot do not.
-Sources: unshare(2), mount(2), prctl(2), proc(5), clock_gettime(2).
+Sources: unshare(2), mount(2), prctl(2), clock_gettime(2).
 """
 
 from __future__ import annotations
@@ -55,33 +54,3 @@ def set_name(name: str) -> None:
 def boottime() -> float:
     """Seconds since boot, sleep of the machine included."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def boot_id() -> str:
-    """Of this boot; differs after each."""
-    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        return file.read().strip()
-
-
-def start_ticks(pid: int, proc: int | None = None) -> int | None:
-    """Start time of a process in clock ticks since boot; None when it is gone (or a zombie: it runs no more)."""
-    fields = stat_fields(pid, proc)
-    if fields is None or fields[0] == b"Z":
-        return None
-    return int(fields[19])
-
-
-def stat_fields(pid: int | bytes | str, proc: int | None = None) -> list[bytes] | None:
-    """Fields of /proc/PID/stat from the state on (index 0 = state, 1 = parent, 3 = session); None when gone."""
-    name = f"{pid}/stat" if proc is not None else f"/proc/{pid}/stat"
-    try:
-        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc)
-    except OSError:
-        return None
-    try:
-        data = os.read(fd, 1024)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-    return data[data.rindex(b")") + 2 :].split()

@@ -58,15 +58,21 @@ def plan(request: dict, job: int, places: list[Place]) -> Layout | Wait | Never:
     per_node = int(request.get("per_node") or 0)
     c = max(1, int(request.get("cpus_per_task") or 1))
     ntasks = request.get("ntasks")
-    nodes = int(asked_nodes or request.get("max_nodes") or len(chosen))
+    nodes = int(asked_nodes or len(chosen))
     notes: list[str] = []
     if ntasks is None:
         nodes = min(nodes, len(chosen))
         ntasks = nodes * per_node if per_node else nodes
     ntasks = int(ntasks)
+    if per_node and ntasks > nodes * per_node:
+        notes.append(
+            f"warning: can't honor --ntasks-per-node set to {per_node} which doesn't match the requested tasks {ntasks}"
+            f" with the maximum number of requested nodes {nodes}. Ignoring --ntasks-per-node."
+        )
+        per_node = 0
     if ntasks < nodes:
         if asked_nodes is not None:
-            notes.append(f"can't run {ntasks} processes on {nodes} nodes, setting nnodes to {ntasks}")
+            notes.append(f"warning: can't run {ntasks} processes on {nodes} nodes, setting nnodes to {ntasks}")
         nodes = ntasks
     if len(chosen) < nodes:
         return Never((f"Unable to create step for job {job}: {BAD_NODES}",))
@@ -85,12 +91,13 @@ def plan(request: dict, job: int, places: list[Place]) -> Layout | Wait | Never:
     distribution = str(request.get("distribution") or "")
     if not distribution:
         distribution = "cyclic" if ntasks <= len(picked) else "block"
+    pack = ",pack" in distribution.lower()
     room = [(place.free if exact and not shared else place.cpus) // c for place in picked]
     if ntasks == sum(place.tasks for place in places) and len(picked) == len(places) and not per_node and not over:
         known = [place.tasks for place in picked]
-        counts = known if all(known) else _block(ntasks, room, over)
+        counts = known if all(known) else _block(ntasks, room, pack=pack)
     else:
-        counts = _counts(ntasks, room, per_node, over)
+        counts = _counts(ntasks, room, per_node, pack)
     tasks = _number(counts, ntasks, distribution, int(request.get("plane") or 0), room, per_node)
     if external:
         cpus = [0] * len(picked)
@@ -169,7 +176,7 @@ def _slots(place: Place, c: int, per_node: int) -> int:
     return min(free, per_node) if per_node else free
 
 
-def _counts(ntasks: int, room: list[int], per_node: int, over: bool) -> list[int]:
+def _counts(ntasks: int, room: list[int], per_node: int, pack: bool) -> list[int]:
     if per_node:
         counts = [0] * len(room)
         left = ntasks
@@ -178,22 +185,21 @@ def _counts(ntasks: int, room: list[int], per_node: int, over: bool) -> list[int
             left -= counts[index]
         if left == 0:
             return counts
-    return _block(ntasks, room, over)
+    return _block(ntasks, room, pack=pack)
 
 
-def _block(ntasks: int, room: list[int], over: bool) -> list[int]:
-    """One task each, then fill the nodes in turn; what is too much goes round."""
+def _block(ntasks: int, room: list[int], *, pack: bool = False) -> list[int]:
+    """Round the nodes one by one, full ones left out until all are full; `pack`: one each, then fill in turn."""
+    if not pack:
+        return [len(ids) for ids in _deal(ntasks, room, 1)]
     counts = [1 if index < ntasks else 0 for index in range(len(room))]
     left = ntasks - sum(counts)
     for index, limit in enumerate(room):
         more = min(left, max(0, limit - counts[index]))
         counts[index] += more
         left -= more
-    index = 0
-    while left > 0:
+    for index in range(left):
         counts[index % len(counts)] += 1
-        left -= 1
-        index += 1
     return counts
 
 
@@ -203,13 +209,12 @@ def _number(
     """Task ids of each node."""
     tasks: list[list[int]] = [[] for _ in counts]
     if distribution.startswith("cyclic"):
-        limits = list(room) if sum(room) >= ntasks else [ntasks] * len(room)
+        limits = list(room)
         if per_node:
             limits = [min(limit, per_node) if per_node * len(room) >= ntasks else limit for limit in limits]
         return _deal(ntasks, limits, 1)
     if distribution.startswith("plane") and plane:
-        limits = list(room) if sum(room) >= ntasks else [ntasks] * len(room)
-        return _deal(ntasks, limits, plane)
+        return _deal(ntasks, list(room), plane)
     number = 0
     for index, count in enumerate(counts):
         tasks[index] = list(range(number, number + count))
@@ -218,7 +223,7 @@ def _number(
 
 
 def _deal(ntasks: int, limits: list[int], width: int) -> list[list[int]]:
-    """Round the nodes, `width` tasks at a time, none above its limit."""
+    """Round the nodes, `width` tasks at a time, full ones left out until all are full; the rest goes round again."""
     tasks: list[list[int]] = [[] for _ in limits]
     number = 0
     while number < ntasks:
@@ -229,5 +234,5 @@ def _deal(ntasks: int, limits: list[int], width: int) -> list[list[int]]:
                     tasks[index].append(number)
                     number += 1
         if number == before:
-            limits = [limit + 1 for limit in limits]
+            limits = [ntasks] * len(limits)
     return tasks

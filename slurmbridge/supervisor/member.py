@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 
-from slurmbridge.supervisor import claim
+from slurmbridge.spool import claim
 from slurmbridge.supervisor.kernel import boottime
 from slurmbridge.supervisor.loop import Link, Loop, dial
 from slurmbridge.supervisor.node import NodeRun

@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Callable
 
-from slurmbridge.supervisor import claim, kernel
+from slurmbridge.spool import claim, process
 from slurmbridge.supervisor.loop import Loop, Timer
 from slurmbridge.supervisor.space import Process, Space, members
 from slurmbridge.supervisor.spawn import Identity, reset_signals, write_all
@@ -24,7 +24,7 @@ BATCH = -5
 class Child:
     """A direct child: which group and task it is, and who wants to know of its end."""
 
-    __slots__ = ("group", "task", "on_exit")
+    __slots__ = ("group", "on_exit", "task")
 
     def __init__(self, group: int, task: int, on_exit: Callable[[int], None]) -> None:
         self.group, self.task, self.on_exit = group, task, on_exit
@@ -54,7 +54,7 @@ class NodeRun:
         """Complete the run's record with what a dead supervisor's processes are found by."""
         if self.space.is_namespace:
             record["init"] = self.space.init_pid
-            record["init_start"] = kernel.start_ticks(self.space.init_pid, self.space.proc)
+            record["init_start"] = process.start_ticks(self.space.init_pid, self.space.proc)
         else:
             record["marks"] = self.marks
         claim.write_file(os.path.join(folder, claim.RECORD), json.dumps(record).encode("ascii"))
@@ -167,8 +167,8 @@ class NodeRun:
         if not self.space.was_namespace:
             left = self.space.processes()
             if left:
-                for process in left:
-                    _kill(process.pid, signal.SIGKILL)
+                for each in left:
+                    _kill(each.pid, signal.SIGKILL)
                 self.loop.after(EMPTY_POLL_S, self._check_empty)
                 return
         self._empty = True
@@ -194,8 +194,8 @@ class NodeRun:
             tree = members(table, {inner}) if inner else []
             meter = self.meters[child.group]
             meter.seen(tree, child.task)
-            for process in tree:
-                meter.peak(self.space.high_water_kib(process.pid), child.task)
+            for each in tree:
+                meter.peak(self.space.high_water_kib(each.pid), child.task)
 
 
 def _kill(pid: int, number: int) -> None:

@@ -6,7 +6,7 @@ import os
 import socket
 from typing import TYPE_CHECKING
 
-from slurmbridge.supervisor import claim
+from slurmbridge.spool import claim
 from slurmbridge.supervisor.loop import Link, Listener, Timer
 from slurmbridge.supervisor.usage import NOTHING, add
 from slurmbridge.wire import supervisor as wire

@@ -14,13 +14,14 @@ import signal
 import socket
 from collections.abc import Callable
 
+from slurmbridge.spool.process import stat_fields
 from slurmbridge.supervisor import kernel
 
 
 class Process:
     """One line of the process table. Times in clock ticks, memory in KiB."""
 
-    __slots__ = ("pid", "parent", "session", "ticks_user", "ticks_system", "rss_kib", "vsize_kib", "state")
+    __slots__ = ("parent", "pid", "rss_kib", "session", "state", "ticks_system", "ticks_user", "vsize_kib")
 
     def __init__(self, pid: int, fields: list[bytes]) -> None:
         self.pid, self.state = pid, fields[0]
@@ -82,7 +83,7 @@ class Space:
             names = [name for name in os.listdir("/proc") if name[0] in "123456789"]
             found = []
             for name in names:
-                fields = kernel.stat_fields(name)
+                fields = stat_fields(name)
                 if fields is not None and fields[0] != b"Z" and name != "1":
                     found.append(Process(int(name), fields))
             return found
@@ -184,7 +185,7 @@ def descendants(root: int, proc: int, *, skip: int = 0) -> list[Process]:
     table: dict[int, Process] = {}
     for name in os.listdir(proc):
         if name[0] in "123456789":
-            fields = kernel.stat_fields(name, proc)
+            fields = stat_fields(name, proc)
             if fields is not None:
                 table[int(name)] = Process(int(name), fields)
     below: dict[int, list[Process]] = {}
@@ -197,22 +198,6 @@ def descendants(root: int, proc: int, *, skip: int = 0) -> list[Process]:
             if process.pid != skip and process.state != b"Z":
                 found.append(process)
             queue.append(process.pid)
-    return found
-
-
-def leftovers(marks: tuple[bytes, ...]) -> list[int]:
-    """Processes of this user (all, for root) whose environment holds every mark (NAME=VALUE)."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name[0] not in "123456789":
-            continue
-        try:
-            with open(f"/proc/{name}/environ", "rb") as file:
-                entries = file.read().split(b"\0")
-        except OSError:
-            continue
-        if all(mark in entries for mark in marks):
-            found.append(int(name))
     return found
 
 

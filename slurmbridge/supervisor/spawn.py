@@ -25,7 +25,7 @@ DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Identity:
     """Whose process it is. `change` is false when the supervisor already runs as that user."""
 
-    __slots__ = ("uid", "gid", "groups", "change")
+    __slots__ = ("change", "gid", "groups", "uid")
 
     def __init__(self, uid: int, gid: int, groups: list[int], *, change: bool) -> None:
         self.uid, self.gid, self.groups, self.change = uid, gid, groups, change

@@ -49,7 +49,6 @@ def part_of(
     env.update(
         {
             "SLURMD_NODENAME": node["node"],
-            "HOSTNAME": node["node"],
             "SLURM_TOPOLOGY_ADDR": node["node"],
             "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
             "SLURM_NODEID": str(index),
@@ -125,7 +124,6 @@ def _step_values(header: dict, step: RunningStep) -> dict[str, str]:  # type: ig
         "SLURM_NTASKS": total,
         "SLURM_NPROCS": total,
         "SLURM_NNODES": str(len(names)),
-        "SLURM_NODELIST": nodes,
         "SLURM_TASKS_PER_NODE": folded,
         "SLURM_DISTRIBUTION": plan.distribution,
         "SLURM_JOB_GROUP": str(header.get("group") or ""),

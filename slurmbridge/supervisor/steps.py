@@ -362,6 +362,7 @@ class Steps:
             "nodes": [ranks[rank]["node"] for rank in plan.ranks],
             "tasks": sum(len(ids) for ids in plan.tasks),
             "cpus": sum(plan.cpus),
+            "tres": tres_of([ranks[rank] for rank in plan.ranks], list(plan.cpus)),
             "exit": status,
             "layout": "Unknown" if request.get("external") else plan.distribution.split(":")[0].capitalize(),
             "submit_line": str(request.get("submit_line") or ""),
@@ -370,6 +371,12 @@ class Steps:
             "std_in": str(request.get("in") or ""),
             "usage": None if state == "RUNNING" else step.usage,
         }
+
+
+def tres_of(ranks: list[dict], cpus: list[int]) -> list[list[object]]:  # type: ignore[type-arg]
+    """TRES of a step on these nodes: memory goes with the CPUs."""
+    memory = sum(rank["memory"] * held // max(1, rank["cpus"]) for rank, held in zip(ranks, cpus, strict=True))
+    return [["cpu", sum(cpus)], ["mem", memory], ["node", len(ranks)]] if sum(cpus) else []
 
 
 def _weight(status: int) -> tuple[int, int]:

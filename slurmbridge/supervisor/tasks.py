@@ -17,8 +17,8 @@ from slurmbridge.supervisor import spawn
 from slurmbridge.supervisor.loop import IN, OUT
 from slurmbridge.supervisor.node import NodeRun
 from slurmbridge.wire import step as wire
-from slurmbridge.wire.supervisor import decode, encode, split_env
 from slurmbridge.wire.client import unpack
+from slurmbridge.wire.supervisor import decode, encode, split_env
 
 CHUNK = 1 << 16
 STDIN_LIMIT = 1 << 22
@@ -180,7 +180,7 @@ class Tasks:
 
         def told(events: int) -> None:
             try:
-                message, descriptors, _, _ = socket.recv_fds(status, 16, 1)
+                _, descriptors, _, _ = socket.recv_fds(status, 16, 1)
             except BlockingIOError:
                 return
             self._node.loop.forget(status.fileno())

@@ -10,8 +10,7 @@ import os
 import signal
 
 from slurmbridge.runtime.protocol import RunKey
-from slurmbridge.supervisor import claim, kernel
-from slurmbridge.supervisor.space import leftovers
+from slurmbridge.spool import claim, process
 
 ALIVE, ENDED, DYING, DEAD, GONE = "alive", "ended", "dying", "dead", "gone"
 REBOOTED = "node rebooted"
@@ -29,13 +28,13 @@ def is_rebooted(state: str) -> str:
     """Words for it when the machine was started anew since `remember_boot`, else nothing."""
     try:
         with open(os.path.join(state, BOOT), encoding="ascii") as file:
-            return "" if file.read() == kernel.boot_id() else REBOOTED
+            return "" if file.read() == process.boot_id() else REBOOTED
     except FileNotFoundError:
         return ""
 
 
 def remember_boot(state: str) -> None:
-    claim.write_file(os.path.join(state, BOOT), kernel.boot_id().encode("ascii"))
+    claim.write_file(os.path.join(state, BOOT), process.boot_id().encode("ascii"))
 
 
 def folders(spool: str, key: RunKey) -> list[str]:
@@ -62,7 +61,7 @@ def examine(spool: str, key: RunKey) -> tuple[str, Value]:
         return ENDED, ended
     if record is None:
         return GONE, {}
-    if record.get("boot_id") != kernel.boot_id():
+    if record.get("boot_id") != process.boot_id():
         return DEAD, {"message": REBOOTED}
     return DEAD, {"message": _last_words(head)}
 
@@ -77,7 +76,7 @@ def _last_words(folder: str) -> str:
 
 def _is_clean(key: RunKey, record: Value) -> bool:
     """Whether nothing of this rank runs; kills what does."""
-    if record.get("boot_id") != kernel.boot_id():
+    if record.get("boot_id") != process.boot_id():
         return True
     clean = True
     if claim.is_alive(record):
@@ -86,12 +85,12 @@ def _is_clean(key: RunKey, record: Value) -> bool:
         clean = False
     init, start = int(record.get("init") or 0), record.get("init_start")
     if init:
-        if start is not None and kernel.start_ticks(init) == start:
+        if start is not None and process.start_ticks(init) == start:
             os.kill(init, signal.SIGKILL)
             clean = False
         return clean
     marks = tuple(os.fsencode(str(mark)) for mark in record.get("marks", ()))
-    for pid in leftovers(marks) if marks else []:
+    for pid in process.leftovers(marks) if marks else []:
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:

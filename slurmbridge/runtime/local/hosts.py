@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from slurmbridge.supervisor import claim
+from slurmbridge.spool import claim
 
 HOSTS = ".hosts"
 SYSTEM_HOSTS = "/etc/hosts"

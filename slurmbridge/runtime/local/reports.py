@@ -31,6 +31,7 @@ def step_of(key: RunKey, value: Value) -> Step:
         nodes=tuple(value.get("nodes", ())),
         num_tasks=int(value.get("tasks", 1)),
         cpus=int(value.get("cpus", 1)),
+        tres=tuple((str(name), int(count)) for name, count in value.get("tres", ())),
         exit_code=int(value.get("exit", 0)),
         layout=str(value.get("layout", "")),
         submit_line=str(value.get("submit_line", "")),

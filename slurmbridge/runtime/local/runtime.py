@@ -12,7 +12,6 @@ import secrets
 import socket
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.runtime.local import found
@@ -22,7 +21,7 @@ from slurmbridge.runtime.local.machine import Machine
 from slurmbridge.runtime.local.reports import report_of
 from slurmbridge.runtime.local.server import ForkServer
 from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
-from slurmbridge.supervisor import claim
+from slurmbridge.spool import claim
 from slurmbridge.wire import supervisor as wire
 
 PROVED = 1 << 30
@@ -30,14 +29,10 @@ PROVED = 1 << 30
 LOOK_FIRST_S, LOOK_LAST_S = 0.02, 1.0
 
 
-class HasDescriptor(Protocol):
-    def fileno(self) -> int: ...
-
-
 class Run:
     """What the daemon's process remembers of a run."""
 
-    __slots__ = ("key", "channels", "pending", "is_ended", "ended_here", "look_s", "looking")
+    __slots__ = ("channels", "ended_here", "is_ended", "key", "look_s", "looking", "pending")
 
     def __init__(self, key: RunKey) -> None:
         self.key = key
@@ -50,39 +45,33 @@ class Run:
 
 
 class LocalRuntime:
-    """`address`: path of the daemon's unix socket, where supervisors dial in. See `runtime.protocol`."""
+    """Starts its fork server when it is made, before its owner opens anything. See `runtime.protocol`.
 
-    def __init__(
-        self,
-        state_dir: str | os.PathLike[str],
-        config: ClusterConfig,
-        *,
-        address: str,
-        fork_server: ForkServer | None = None,
-        spaces: bool = True,
-    ) -> None:
-        self._state, self._config, self._address, self._spaces = os.fspath(state_dir), config, address, spaces
+    `spaces`: namespaces for jobs where this process may make them (root).
+    """
+
+    def __init__(self, state_dir: str | os.PathLike[str], *, spaces: bool = True) -> None:
+        self._state, self._spaces = os.path.abspath(os.fspath(state_dir)), spaces
         self._spool = os.path.join(self._state, "spool")
-        self._server = fork_server
+        self._server = ForkServer()
         self._runs: dict[RunKey, Run] = {}
         self._listener: Callable[[Report], None] = lambda report: None
-        self._epoch = ""
+        self._epoch = self._address = self._hosts = ""
         self._unknown: set[RunKey] = set()
-        self._machine = Machine(config)
-        self._addresses = addresses(tuple(node.name for node in config.nodes))
         self._stopped = False
 
-    async def start(self, listener: Callable[[Report], None]) -> None:
-        """Make the spool, end the reign of earlier daemons."""
+    async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
+        """Make the spool, end the reign of earlier daemons. `daemon_addr` ("unix:PATH") is where supervisors dial in."""
         self._loop = asyncio.get_running_loop()
         self._listener = listener
+        self._address = daemon_addr.removeprefix("unix:")
+        self._machine = Machine(config)
+        self._addresses = addresses(tuple(node.name for node in config.nodes))
         is_root = os.getuid() == 0
         os.makedirs(self._spool, exist_ok=True)
         os.chmod(self._spool, 0o711 if is_root else 0o700)
-        self._hosts = write_hosts(self._spool, self._addresses, self._config.control_host) if is_root else ""
+        self._hosts = write_hosts(self._spool, self._addresses, config.control_host) if is_root else ""
         self._epoch = claim.new_epoch(self._spool)
-        if self._server is None:
-            self._server = ForkServer()
 
     async def adopt(self, expected: Sequence[RunKey]) -> None:
         """See the protocol; reports come as supervisors dial in or are proved gone."""
@@ -106,9 +95,15 @@ class LocalRuntime:
             self._sweep_soon(key)
         found.remember_boot(self._state)
 
-    def take_over(self, sock: HasDescriptor, hello: bytes, rest: bytes = b"") -> bool:
-        """A supervisor dialled the daemon's socket: `hello` is the payload of its V frame, `rest` what was read
-        behind it. The descriptor is duplicated: close yours without shutting it down. False: not one of ours."""
+    def take_over(self, sock: socket.socket, hello: bytes, uid: int) -> bool:
+        """A supervisor dialled the daemon's socket: `hello` is the payload of its V frame, `uid` its peer's. The socket
+        is the runtime's from here on. False: not one of ours, and it is closed."""
+        accepted = uid in (0, os.getuid()) and self._take_over(sock, hello)
+        if not accepted:
+            sock.close()
+        return accepted
+
+    def _take_over(self, sock: socket.socket, hello: bytes) -> bool:
         try:
             job, restarts, rank, token, _ = wire.decode_hello(hello)
         except ValueError:
@@ -117,21 +112,19 @@ class LocalRuntime:
         record = claim.read_json(os.path.join(self._spool, claim.folder_name(job, restarts, rank), claim.RECORD))
         if record is None or not secrets.compare_digest(str(record.get("token", "")), token):
             return False
-        own = socket.socket(fileno=os.dup(sock.fileno()))
         if key in self._unknown or key not in self._runs:
-            self._refuse(own)
+            self._refuse(sock)
             return True
         run = self._runs[key]
-        self._attach(run, rank, own)
+        self._attach(run, rank, sock)
+        run.channels[rank].send(wire.ACK, wire.encode({"sequence": 0}))
         for kind, payload in run.pending:
             run.channels[rank].send(kind, payload)
         run.pending.clear()
-        run.channels[rank].feed(rest)
         return True
 
     def launch(self, launch: Launch) -> None:
         """Fork the supervisors of all ranks."""
-        assert self._server is not None
         run = self._run(launch.key)
         token = secrets.token_hex(16)
         ranks = [
@@ -140,6 +133,7 @@ class LocalRuntime:
                 "cpus": node.cpus,
                 "tasks": node.tasks,
                 "devices": [list(each) for each in node.devices],
+                "memory": node.memory_mib,
             }
             for node in launch.nodes
         ]
@@ -236,7 +230,7 @@ class LocalRuntime:
         if end_jobs:
             for key in list(self._runs):
                 self.kill(key, "cancelled")
-            while any(not run.is_ended for run in self._runs.values()):
+            while self._runs:
                 await asyncio.sleep(0.05)
         self._stopped = True
         for run in self._runs.values():
@@ -244,8 +238,11 @@ class LocalRuntime:
                 channel.close()
             if run.looking is not None:
                 run.looking.cancel()
-        if self._server is not None:
-            self._server.close()
+        self.close()
+
+    def close(self) -> None:
+        """End the fork server; supervisors live on. Idempotent."""
+        self._server.close()
 
     # ---- inside
 

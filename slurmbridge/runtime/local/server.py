@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 
-import slurmbridge.supervisor
+import slurmbridge
 from slurmbridge.errors import RuntimeFault
 
 READY_S = 10.0
@@ -19,7 +19,7 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        program = pathlib.Path(slurmbridge.supervisor.__file__).parent / "forkserver.py"
+        program = pathlib.Path(str(slurmbridge.__file__)).parent / "supervisor" / "forkserver.py"
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(program), str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
@@ -54,7 +54,7 @@ class ForkServer:
         return ours
 
     def close(self) -> None:
-        """End it; supervisors live on."""
+        """End it; supervisors live on. Idempotent."""
         self._control.close()
         try:
             self._process.wait(timeout=5)

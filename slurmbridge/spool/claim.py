@@ -18,7 +18,7 @@ import secrets
 import shutil
 from collections.abc import Iterator
 
-from slurmbridge.supervisor import kernel
+from slurmbridge.spool import process
 
 RECORD, EXIT, CRASH, SCRIPT, STEP_SOCKET, PEER_SOCKET = "record", "exit", "crash", "slurm_script", "step", "peer"
 LOCK, EPOCH = ".lock", ".epoch"
@@ -119,6 +119,6 @@ def release(path: str) -> None:
 
 def is_alive(record: dict) -> bool:  # type: ignore[type-arg]
     """Whether the supervisor that wrote this record still runs."""
-    if record.get("boot_id") != kernel.boot_id():
+    if record.get("boot_id") != process.boot_id():
         return False
-    return kernel.start_ticks(int(record["pid"])) == record.get("start")
+    return process.start_ticks(int(record["pid"])) == record.get("start")
