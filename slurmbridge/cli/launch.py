@@ -1,19 +1,22 @@
 """`slurmbridge up`: run the daemon here, or detached with its start-up told to the caller.
 
 Detached: the daemon is a grandchild in a session of its own, its output goes to STATE/daemon.log. It holds the write end
-of a pipe; one line `ready ...` on it means that commands are answered, anything else is the reason why not.
+of a pipe and says three things on it, a line each: `pid N` at once, then `ready ...` when commands are answered, or
+`failed REASON`. Its own children may hold the pipe too, so the end of the pipe is not waited for: the pid is watched.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import sys
 import traceback
 
 from slurmbridge.cli import instance
 from slurmbridge.errors import BridgeError
 
-READY = b"ready"
+WATCH_S = 0.2
 
 
 def up(*, slurm_conf: str | None, state: str | None, detach: bool) -> int:
@@ -71,8 +74,8 @@ def detached(slurm_conf: str | None, place: instance.Instance) -> int:
             os._exit(0)
         code = 1
         try:
+            os.write(writer, b"pid %d\n" % os.getpid())
             redirect(place.state)
-            os.set_inheritable(writer, False)
             code = serve(slurm_conf, place, detach=True, ready=writer)
         except BridgeError as fault:
             tell(writer, str(fault))
@@ -85,11 +88,13 @@ def detached(slurm_conf: str | None, place: instance.Instance) -> int:
             os._exit(code)
     os.close(writer)
     os.waitpid(child, 0)
-    said = read_first_line(reader)
-    os.close(reader)
-    if said.startswith(READY):
+    try:
+        word, text = read_verdict(reader)
+    finally:
+        os.close(reader)
+    if word == "ready":
         return 0
-    return refuse(said.decode(errors="replace").strip() or f"the daemon ended at once; see {place.state}/daemon.log")
+    return refuse(text or f"the daemon ended before it was ready; see {place.state}/daemon.log")
 
 
 def redirect(state: str) -> None:
@@ -104,19 +109,28 @@ def redirect(state: str) -> None:
     os.close(log)
 
 
-def tell(writer: int, text: str) -> None:
+def tell(writer: int, reason: str) -> None:
     """The reason of a failure; the pipe may be closed already when the daemon had been ready."""
-    try:
-        os.write(writer, text.encode(errors="replace") + b"\n")
-    except OSError:
-        sys.stderr.write(f"slurmbridge: error: {text}\n")
+    sys.stderr.write(f"slurmbridge: error: {reason}\n")
+    with contextlib.suppress(OSError):
+        os.write(writer, b"failed " + reason.replace("\n", "\v").encode(errors="replace") + b"\n")
 
 
-def read_first_line(reader: int) -> bytes:
-    """Up to the end of the pipe, or a whole `ready` line."""
-    said = b""
+def read_verdict(reader: int) -> tuple[str, str]:
+    """("ready" or "failed", text); ("", "") when the daemon went away without a word."""
+    said, pid, gone = b"", 0, False
     while True:
-        part = os.read(reader, 4096)
-        said += part
-        if not part or (said.startswith(READY) and b"\n" in said):
-            return said
+        if select.select([reader], [], [], WATCH_S)[0]:
+            part = os.read(reader, 4096)
+            said, gone = said + part, gone or not part
+        elif pid and instance.start_time(pid) is None:
+            gone = True
+        *lines, _ = said.decode(errors="replace").split("\n")
+        for line in lines:
+            word, _, text = line.partition(" ")
+            if word == "pid":
+                pid = int(text)
+            else:
+                return word, text.replace("\v", "\n")
+        if gone:
+            return "", ""

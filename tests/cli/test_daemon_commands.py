@@ -1,0 +1,78 @@
+"""`slurmbridge up, status, down`: a daemon comes up, is found, refuses a twin, and goes; failures say why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slurmbridge.cli import instance, throwaway
+from slurmbridge.errors import BridgeError
+
+
+@pytest.fixture
+def daemon(commands: Path) -> Iterator[throwaway.Throwaway]:
+    with throwaway.opened(str(commands), start=False) as made:
+        yield made
+
+
+def test_a_detached_daemon_answers_at_once_and_stops_when_told(daemon: throwaway.Throwaway) -> None:
+    daemon.up()
+    pid = daemon.pid
+    assert pid is not None
+    status = daemon.run(["slurmbridge", "status", "--state", daemon.place.state])
+    assert status.returncode == 0
+    assert f"pid={pid} address={daemon.place.address}" in status.stdout
+    assert daemon.run(["scontrol", "ping"]).returncode == 0
+    assert daemon.run(["slurmbridge", "down", "--state", daemon.place.state]).returncode == 0
+    assert daemon.pid is None
+    assert daemon.run(["slurmbridge", "status", "--state", daemon.place.state]).returncode == 1
+
+
+def test_a_second_daemon_with_the_same_state_is_refused(daemon: throwaway.Throwaway) -> None:
+    daemon.up()
+    with pytest.raises(BridgeError, match="runs already"):
+        daemon.up()
+
+
+def test_a_killed_daemon_comes_up_again(daemon: throwaway.Throwaway) -> None:
+    daemon.up()
+    assert daemon.kill()
+    daemon.up()
+    assert daemon.run(["squeue"]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param("ClusterName=x\nNoSuchKey=1\n", "slurm.conf:2", id="unknown-key"),
+        pytest.param(None, "No such file", id="missing"),
+    ],
+)
+def test_a_configuration_that_is_wrong_is_told_by_up(
+    daemon: throwaway.Throwaway, text: str | None, reason: str
+) -> None:
+    Path(daemon.conf).unlink()
+    if text is not None:
+        Path(daemon.conf).write_text(text)
+    with pytest.raises(BridgeError, match=reason):
+        daemon.up()
+
+
+def test_a_stale_pid_file_names_nobody(tmp_path: Path) -> None:
+    (tmp_path / "daemon.pid").write_text("1 1\n")
+    assert instance.running_pid(instance.locate(str(tmp_path))) is None
+
+
+@pytest.mark.parametrize("words", [["--kube"], ["--kubeconfig", "x"], ["--site", "x"]])
+def test_what_comes_later_is_refused(daemon: throwaway.Throwaway, words: list[str]) -> None:
+    answer = daemon.run(["slurmbridge", "up", *words])
+    assert answer.returncode == 1
+    assert "virtual nodes only" in answer.stderr
+
+
+def test_check_config_lists_what_has_no_effect(daemon: throwaway.Throwaway) -> None:
+    answer = daemon.run(["slurmbridge", "check-config", daemon.conf])
+    assert answer.returncode == 0, answer.stderr
+    assert "2 nodes, 1 partitions" in answer.stdout
