@@ -62,6 +62,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""  # for scontrol and `slurmbridge why`
     start: float | None = None
     nodes: tuple[str, ...] = ()  # expected nodes
+    cpus: int = 0  # of an estimate (--test-only)
+    partition: str = ""  # of an estimate
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurmbridge.model.job import Job
-from slurmbridge.sched.columns import Ints, NodeColumns
+from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.fit import Free, free_of
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.room import NO_OWNER, Hold, Room
 
@@ -38,7 +39,7 @@ class Reserved(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 class _Window:
     """Room left at a reservation's start, that reservation taken out."""
 
-    __slots__ = ("start", "room")
+    __slots__ = ("room", "start")
 
     def __init__(self, start: float, room: Room) -> None:
         self.start, self.room = start, room
@@ -130,14 +131,27 @@ class Horizon:
         self._windows: list[_Window] = []
         self._limits: list[Room] = [room]
         self.reserved: list[Reserved] = []
+        self._free: dict[tuple[int, int], Free] = {}
+
+    def copy(self) -> Horizon:
+        """Independent from now on."""
+        other = Horizon(self._columns, self.room.copy(), self._now, self._entries)
+        other._started, other.reserved = list(self._started), list(self.reserved)
+        other._windows = [_Window(each.start, each.room.copy()) for each in self._windows]
+        other._limits = [other.room, *(room.copy() for room in self._limits[1:])]
+        return other
 
     def limits(self, length_s: float) -> Room:
         """The least room over the windows that open before a run of this length would end."""
         return self._limits[self._reach(self._now + length_s)]
 
-    def level(self, length_s: float) -> int:
-        """How many promised starts a run of this length meets; equal levels see the same room."""
-        return self._reach(self._now + length_s)
+    def free(self, number: int, nodes: Bools, length_s: float) -> Free:
+        """`limits` of a partition (by its number and nodes) in short."""
+        key = number, self._reach(self._now + length_s)
+        found = self._free.get(key)
+        if found is None:
+            found = self._free[key] = free_of(self._limits[key[1]], nodes)
+        return found
 
     def _reach(self, end: float) -> int:
         count = 0
@@ -158,6 +172,7 @@ class Horizon:
                 if window.start < end:
                     window.room.take(hold)
         self._releases = None
+        self._free.clear()
         self._refresh(rows)
 
     def _refresh(self, rows: Sequence[int]) -> None:
@@ -222,6 +237,7 @@ class Horizon:
                     window.room.take(hold)
         self._windows.append(_Window(start, self.room_at(start)))
         self._windows.sort(key=lambda window: window.start)
+        self._free.clear()
         self._limits = [self.room]
         for window in self._windows:
             self._limits.append(self._limits[-1].tightened(window.room))

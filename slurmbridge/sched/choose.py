@@ -51,7 +51,7 @@ def ranges(shape: Shape, required: int, max_nodes: int | None) -> Iterator[Range
         counts = sorted((count for count in shape.node_counts if low <= count <= high), reverse=not shape.use_min_nodes)
         yield from (Range(count, count, False) for count in counts)
     elif low <= high:
-        yield Range(low, high, shape.max_nodes is not None and not shape.use_min_nodes or shape.spread)
+        yield Range(low, high, (shape.max_nodes is not None and not shape.use_min_nodes) or shape.spread)
 
 
 def choose(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-from slurmbridge.model.accounts import Accounting
 from slurmbridge.model.cluster import Partition
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import PartitionState, Reason
@@ -81,14 +80,17 @@ def of_partition(job: Job, partition: Partition, size: int) -> Blocked | None:
     least_nodes = max(spec.min_nodes, 1)
     if least_nodes > most or (spec.max_nodes is not None and spec.max_nodes < partition.min_nodes):
         return Blocked(Reason.PARTITION_NODE_LIMIT)
-    if partition.allow_accounts and spec.account not in partition.allow_accounts:
-        return Blocked(Reason.PARTITION_CONFIG)
-    if spec.account in partition.deny_accounts:
-        return Blocked(Reason.PARTITION_CONFIG)
-    if partition.allow_qos and spec.qos not in partition.allow_qos:
-        return Blocked(Reason.PARTITION_CONFIG)
-    if spec.qos in partition.deny_qos:
-        return Blocked(Reason.PARTITION_CONFIG)
+    lists = (
+        ("account", Reason.ACCOUNT_NOT_ALLOWED, spec.account, partition.allow_accounts, partition.deny_accounts),
+        ("QOS", Reason.QOS_NOT_ALLOWED, spec.qos, partition.allow_qos, partition.deny_qos),
+    )
+    for word, reason, name, allowed, denied in lists:
+        if allowed and name not in allowed:
+            told = f"{partition.name} allows {','.join(allowed)} not {name}"
+            return Blocked(reason, f"Job's {word} not permitted to use this partition ({told})")
+        if not allowed and name in denied:
+            told = f"{partition.name} denies {','.join(denied)} including {name}"
+            return Blocked(reason, f"Job's {word} not permitted to use this partition ({told})")
     if partition.allow_groups and spec.uid != 0 and spec.group not in partition.allow_groups:
         return Blocked(Reason.PARTITION_CONFIG)
     if partition.root_only and spec.uid != 0:
@@ -106,8 +108,3 @@ def ends_too_late(job: Job, partition: Partition, now: float) -> bool:
         return False
     limit = job.spec.time_min if job.spec.time_min is not None else time_limit(job, partition)
     return limit is not None and now + 60 * limit > job.spec.deadline
-
-
-def knows_account(accounting: Accounting, job: Job) -> bool:
-    """Whether the association that the job was submitted with still exists (0 = none needed)."""
-    return job.spec.assoc_id == 0 or any(assoc.assoc_id == job.spec.assoc_id for assoc in accounting.assocs)

@@ -16,7 +16,7 @@ from slurmbridge.model.accounts import Accounting, Assoc, UsageRow
 def usage_of(rows: Sequence[UsageRow], half_life_s: float) -> dict[int, float]:
     """Association id -> billed seconds, all decayed to the latest row's time."""
     latest = max((row.as_of for row in rows), default=0.0)
-    found = {}
+    found: dict[int, float] = {}
     for row in rows:
         raw = dict(row.raw)
         amount = raw.get("billing", raw.get("cpu", 0.0))

@@ -95,6 +95,50 @@ def memory_of_node(shape: Shape, cpus: int, devices: int, total: int) -> int:
     return memory.mib * devices
 
 
+class Free(msgspec.Struct, frozen=True):
+    """A partition in three numbers: what its nodes have free in all, and the most on one node."""
+
+    cpus: int
+    cpus_of_one: int
+    memory_of_one: int
+
+
+def free_of(room: Room, nodes: Bools) -> Free:
+    """Of these nodes."""
+    cpus = room.cpus[nodes]
+    if not len(cpus):
+        return Free(0, 0, 0)
+    return Free(int(cpus.sum()), int(cpus.max()), int(room.memory[nodes].max()))
+
+
+def could_fit(shape: Shape, rules: Rules, free: Free) -> bool:
+    """A quick look: False means that the shape certainly does not fit."""
+    per_node = shape.node_cpus if shape.overcommit else max(shape.node_cpus, shape.cpus_per_task)
+    if per_node > free.cpus_of_one or per_node * shape.min_nodes > free.cpus:
+        return False
+    if shape.tasks_given and not shape.overcommit:
+        cpus = shape.tasks * shape.cpus_per_task
+        if cpus > free.cpus or (shape.max_nodes == 1 and cpus > free.cpus_of_one):
+            return False
+    memory = shape.memory
+    if memory is None or not rules.counts_memory or memory.per is MemoryPer.GPU:
+        return True
+    return memory.mib * (per_node if memory.per is MemoryPer.CPU else 1) <= free.memory_of_one
+
+
+def fits_one(shape: Shape, columns: NodeColumns, nodes: Bools) -> bool:
+    """A quick look: True means that the shape certainly fits on one of these nodes when it is empty."""
+    if shape.gpu is not None or shape.req_nodes or shape.min_nodes > 1 or shape.sockets or shape.cores or shape.threads:
+        return False
+    if shape.tasks_per_node or shape.tasks_per_core or shape.tasks_per_socket or shape.tmp_mib or shape.node_counts:
+        return False
+    cpus = max(shape.tasks * shape.cpus_per_task, shape.node_cpus)
+    memory = memory_of_node(shape, cpus, 0, 0) if shape.memory is None or shape.memory.mib else 0
+    if shape.memory is not None and shape.memory.per is MemoryPer.CPU:
+        memory = shape.memory.mib * cpus
+    return bool((nodes & (columns.cpus >= cpus) & (columns.memory >= memory)).any())
+
+
 def capacity(shape: Shape, columns: NodeColumns, room: Room, allowed: Bools, rules: Rules) -> Capacity:
     """Tasks (and devices) each allowed node could take from this room."""
     whole = is_whole(shape, rules)
@@ -131,7 +175,8 @@ def capacity(shape: Shape, columns: NodeColumns, room: Room, allowed: Bools, rul
 def _shared_room(columns: NodeColumns, room: Room, share: int) -> Ints:
     """CPU places left on CPUs that sharing jobs have in use, beyond those that nobody uses."""
     distinct = np.maximum(columns.cpus - room.solid - room.cpus, 0)
-    return np.maximum(distinct * share - room.shared, 0) + room.cpus * (share - 1)
+    more: Ints = np.maximum(distinct * share - room.shared, 0) + room.cpus * (share - 1)
+    return more
 
 
 def _tasks_by_cpu(shape: Shape, columns: NodeColumns, free: Ints, rules: Rules) -> Ints:

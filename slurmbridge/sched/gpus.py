@@ -28,7 +28,7 @@ def fitting(need: GpuNeed, columns: NodeColumns, room: Room) -> Bools:
     if need.type and need.type not in columns.device_types:
         return np.zeros(columns.device_type.shape, dtype=np.bool_)
     milli, mib = _amounts(need, columns.device_mib)
-    fits = (columns.device_type >= 0) & (room.milli >= milli) & (room.mib >= mib)
+    fits: Bools = (columns.device_type >= 0) & (room.milli >= milli) & (room.mib >= mib)
     if need.type:
         fits &= columns.device_type == columns.device_types.index(need.type)
     return fits
@@ -36,7 +36,8 @@ def fitting(need: GpuNeed, columns: NodeColumns, room: Room) -> Bools:
 
 def available(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
     """Devices of each node that can give one share."""
-    return fitting(need, columns, room).sum(axis=1, dtype=np.int64)
+    counts: Ints = fitting(need, columns, room).sum(axis=1, dtype=np.int64)
+    return counts
 
 
 def pick(need: GpuNeed, columns: NodeColumns, room: Room, row: int, count: int) -> tuple[DeviceShare, ...]:

@@ -12,16 +12,20 @@ import msgspec
 
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.sched import fairtree
+from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.places import Site
+from slurmbridge.sched.shape import ShapeTable
 from slurmbridge.sched.snapshot import Snapshot
 
 
 class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """See the module docstring. `sites` fills up while it is used."""
+    """See the module docstring. `sites` and `misfits` fill up while they are used."""
 
     fixed_mark: object = None
+    shapes: ShapeTable | None = None  # whose numbers `misfits` uses
     sites: dict[tuple[object, ...], Site] = {}
+    misfits: dict[tuple[int, int], Blocked] = {}  # (shape, partition) -> why it does not fit
     accounting: Accounting | None = None
     usage: tuple[UsageRow, ...] | None = None
     half_life: int = 0
@@ -39,8 +43,9 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def refreshed(memo: Memo, snapshot: Snapshot, half_life: int) -> Memo:
     """The memo with every part fit for this snapshot."""
     changes: dict[str, object] = {}
-    if memo.fixed_mark is not snapshot.fixed_mark or len(memo.sites) > 10_000:
-        changes |= {"fixed_mark": snapshot.fixed_mark, "sites": {}}
+    stale = memo.fixed_mark is not snapshot.fixed_mark or memo.shapes is not snapshot.shapes
+    if stale or len(memo.sites) > 10_000:
+        changes |= {"fixed_mark": snapshot.fixed_mark, "shapes": snapshot.shapes, "sites": {}, "misfits": {}}
     same_records = memo.accounting is snapshot.accounting
     if not same_records or memo.usage is not snapshot.usage or memo.half_life != half_life:
         usage = fairtree.usage_of(snapshot.usage, half_life)

@@ -87,7 +87,7 @@ def device_hold(columns: NodeColumns, row: int, slot: int, milli: int, mib: int)
 class Room:
     """Free amounts, one row a node."""
 
-    __slots__ = ("cpus", "memory", "milli", "mib", "jobs", "closed", "owner", "busy", "firm", "solid", "shared")
+    __slots__ = ("busy", "closed", "cpus", "firm", "jobs", "memory", "mib", "milli", "owner", "shared", "solid")
 
     cpus: Ints
     memory: Ints

@@ -16,9 +16,11 @@ from slurmbridge.model.request import Exclusive, LicenseTerm
 from slurmbridge.model.states import JobFlag, JobState, Reason
 from slurmbridge.sched import reasons
 from slurmbridge.sched.backfill import Horizon, expected_end
+from slurmbridge.sched.choose import choose
 from slurmbridge.sched.columns import Bools
 from slurmbridge.sched.eligibility import Blocked, ends_too_late, of_partition, time_limit
-from slurmbridge.sched.fit import Rules, rules_of
+from slurmbridge.sched.fit import Rules, capacity, could_fit, fits_one, rules_of
+from slurmbridge.sched.limits import Counters
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.place import Placement, place
 from slurmbridge.sched.places import Site, find, may_use, open_nodes
@@ -27,6 +29,7 @@ from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 
 _LIMITED = frozenset({"limits", "safe"})
+_Key = tuple[int, int, int]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +52,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+class Mark(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A session's changing parts at one moment."""
+
+    horizon: Horizon
+    licenses: dict[str, int]
+    counters: Counters | None
+    owned: bool
+
+
 class Session:
     def __init__(self, snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo) -> None:
         self.snapshot, self.now = snapshot, now
@@ -61,14 +73,13 @@ class Session:
         self._licenses = _free_licenses(snapshot, config)
         self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, self._entries)
         self._owned = bool((snapshot.room.owner != NO_OWNER).any())
-        self._too_long: dict[tuple[int, ...], float] = {}
-        self._misfits: dict[tuple[int, int], Blocked] = {}
+        self._too_long: dict[_Key, float] = {}
         self._waiting_for: set[int] = set()
         self._promised: dict[int, int] = {}
         self._empty: Room | None = None
 
     def _entries(self) -> list[tuple[float, Hold]]:
-        found = []
+        found: list[tuple[float, Hold]] = []
         for each in self.snapshot.running.values():
             job = each.job
             assert job.allocation is not None
@@ -89,7 +100,7 @@ class Session:
         """Where the job could start now in this partition (on other nodes than `without`), or why not."""
         job, shape = waiting.job, waiting.shape
         partition = view.partition
-        blocked = of_partition(job, partition, int(view.nodes.sum()))
+        blocked = of_partition(job, partition, view.size)
         if blocked is None and ends_too_late(job, partition, self.now):
             blocked = Blocked(Reason.DEADLINE)
         if blocked is not None:
@@ -109,7 +120,7 @@ class Session:
         key = self._key(job, shape, view)
         known = self._too_long.get(key) if without is None else None
         if known is not None and length >= known:
-            return self._misfits[key[:2]]
+            return self._misfit(job, shape, view)
         placement = self._place(
             job, shape, view, self.horizon.room, self.horizon.limits(length), licenses, length, without
         )
@@ -121,12 +132,10 @@ class Session:
             return placement
         if without is None:
             self._too_long[key] = length
-        return self._misfit(job, shape, view, key[:2])
+        return self._misfit(job, shape, view)
 
-    def _key(self, job: Job, shape: Shape, view: PartitionView) -> tuple[int, ...]:
-        if self._owned or view.partition.exclusive_user:
-            return (shape.number, view.number, job.spec.uid)
-        return (shape.number, view.number)
+    def _key(self, job: Job, shape: Shape, view: PartitionView) -> _Key:
+        return shape.number, view.number, job.spec.uid if self._owned or view.partition.exclusive_user else -1
 
     def start(self, waiting: Waiting, view: PartitionView, placement: Placement) -> None:
         """The job has this now."""
@@ -138,6 +147,23 @@ class Session:
         if self._counters is not None and self._memo.book is not None:
             keys = self._memo.book.keys(waiting.job, view.partition.qos)
             self._counters.add(keys, placement.allocation.tres)
+
+    def mark(self) -> Mark:
+        """What `restore` goes back to. Taken before a group is tried."""
+        return Mark(
+            horizon=self.horizon.copy(),
+            licenses=dict(self._licenses),
+            counters=self._counters.copy() if self._counters is not None else None,
+            owned=self._owned,
+        )
+
+    def restore(self, mark: Mark) -> None:
+        """Forget the starts since the mark, and what did not fit because of them."""
+        self.horizon = mark.horizon.copy()
+        self._licenses = dict(mark.licenses)
+        self._counters = mark.counters.copy() if mark.counters is not None else None
+        self._owned = mark.owned
+        self._too_long.clear()
 
     def wait(
         self, waiting: Waiting, view: PartitionView, blocked: Blocked
@@ -200,15 +226,13 @@ class Session:
         licenses: tuple[LicenseTerm, ...],
         length: float,
         without: Bools | None,
-        *,
-        anywhere: bool = False,
     ) -> Placement | None:
         site = self.site(shape, view)
         if site.unknown:
             return None
-        opened = None if anywhere else open_nodes(self.snapshot, shape.reservation, self.now, length)
+        opened = open_nodes(self.snapshot, shape.reservation, self.now, length)
         rules = self._rules_for(job, shape, view)
-        for each in site.anywhere if anywhere else site.alternatives:
+        for each in site.alternatives:
             allowed = each.nodes
             if opened is not None:
                 allowed = allowed & opened
@@ -230,19 +254,33 @@ class Session:
                 return placement
         return None
 
-    def _misfit(self, job: Job, shape: Shape, view: PartitionView, key: tuple[int, int]) -> Blocked:
-        found = self._misfits.get(key)
-        if found is None:
-            if self._empty is None:
-                self._empty = empty_room(self.snapshot.columns)
-            empty = self._empty
+    def _misfit(self, job: Job, shape: Shape, view: PartitionView) -> Blocked:
+        """Why it does not fit. Depends on what is fixed alone, so the memo keeps it."""
+        found = self._memo.misfits.get((shape.number, view.number))
+        if found is not None:
+            return found
+        site, columns = self.site(shape, view), self.snapshot.columns
+        if self._empty is None:
+            self._empty = empty_room(columns)
+        empty, rules = self._empty, self._rules_for(job, shape, view)
 
-            def fits_empty(usable_only: bool) -> bool:
-                found = self._place(job, shape, view, empty, empty, (), 0.0, None, anywhere=not usable_only)
-                return found is not None
+        def fits_empty(usable_only: bool) -> bool:
+            if usable_only and fits_one(shape, columns, site.alternatives[0].nodes):
+                return True
+            return any(
+                choose(
+                    shape,
+                    columns,
+                    capacity(shape, columns, empty, each.nodes, rules),
+                    site.required,
+                    view.partition.max_nodes,
+                )
+                is not None
+                for each in (site.alternatives if usable_only else site.anywhere)
+            )
 
-            found = reasons.of_misfit(self.site(shape, view), self.snapshot.columns, fits_empty)
-            self._misfits[key] = found
+        found = reasons.of_misfit(site, columns, fits_empty)
+        self._memo.misfits[shape.number, view.number] = found
         return found
 
     def _refused(self, job: Job, view: PartitionView, tres: tuple[tuple[str, int], ...]) -> str:

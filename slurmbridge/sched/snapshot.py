@@ -30,6 +30,7 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     number: int
     partition: Partition
     nodes: Bools
+    size: int
     share: int = 1
     forced: bool = False
     exclusive: bool = False
@@ -173,6 +174,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 number=number,
                 partition=partition,
                 nodes=nodes,
+                size=int(nodes.sum()),
                 share=max(share, 1) if word in _SHARING else 1,
                 forced=word == "FORCE",
                 exclusive=word == "EXCLUSIVE" or whole_nodes,

@@ -11,6 +11,7 @@ import numpy as np
 
 from slurmbridge.model.plan import Start
 from slurmbridge.model.states import Reason
+from slurmbridge.sched.columns import Bools
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.session import Session
@@ -60,25 +61,41 @@ def start_array(
 
 
 def start_het(session: Session, group: Sequence[Waiting], starts: list[Start]) -> Blocked | None:
-    """All components, the largest first, on nodes of their own (as Slurm's backfill places them)."""
-    used = np.zeros(session.snapshot.columns.count, dtype=np.bool_)
-    placed: list[tuple[Waiting, PartitionView, Placement]] = []
-    for waiting in sorted(group, key=lambda each: (-each.job.spec.min_cpus, each.job.het_offset)):
-        reason = Blocked(Reason.RESOURCES)
-        for name in waiting.job.spec.partitions:
-            view = session.snapshot.partitions.get(name)
-            if view is None:
-                continue
-            found = session.attempt(waiting, view, used)
-            if isinstance(found, Placement):
-                placed.append((waiting, view, found))
-                for hold in found.holds:
-                    used[hold.row] = True
+    """All components, the largest first, on nodes of their own (as Slurm's backfill places them) where there are enough
+    nodes, else side by side.
+    """
+    mark = session.mark()
+    reason = Blocked(Reason.RESOURCES)
+    for apart in (True, False):
+        used = np.zeros(session.snapshot.columns.count, dtype=np.bool_)
+        placed: list[tuple[int, Start]] = []
+        for waiting in sorted(group, key=lambda each: (-each.job.spec.min_cpus, each.job.het_offset)):
+            found = _try_partitions(session, waiting, used if apart else None)
+            if isinstance(found, Blocked):
+                reason = found
                 break
-            reason = found
+            view, placement = found
+            session.start(waiting, view, placement)
+            for hold in placement.holds:
+                used[hold.row] = True
+            placed.append((waiting.job.het_offset, Start(job_id=waiting.job.job_id, allocation=placement.allocation)))
         else:
-            return reason
-    for waiting, view, found in sorted(placed, key=lambda each: each[0].job.het_offset):
-        session.start(waiting, view, found)
-        starts.append(Start(job_id=waiting.job.job_id, allocation=found.allocation))
-    return None
+            starts.extend(start for _, start in sorted(placed, key=lambda each: each[0]))
+            return None
+        session.restore(mark)
+    return reason
+
+
+def _try_partitions(
+    session: Session, waiting: Waiting, without: Bools | None
+) -> tuple[PartitionView, Placement] | Blocked:
+    reason = Blocked(Reason.PARTITION_CONFIG)
+    for name in waiting.job.spec.partitions:
+        view = session.snapshot.partitions.get(name)
+        if view is None:
+            continue
+        found = session.attempt(waiting, view, without)
+        if isinstance(found, Placement):
+            return view, found
+        reason = found
+    return reason

@@ -21,34 +21,39 @@ GPU_NODES = ("g1", "g2")
 
 
 def node(name: str, **fields: Any) -> NodeConf:
-    defaults: dict[str, Any] = dict(
-        cpus=8, sockets=2, cores_per_socket=4, real_memory=16000, weight=10, features=("cpu", "avx2", "rack1")
-    )
+    defaults: dict[str, Any] = {
+        "cpus": 8,
+        "sockets": 2,
+        "cores_per_socket": 4,
+        "real_memory": 16000,
+        "weight": 10,
+        "features": ("cpu", "avx2", "rack1"),
+    }
     return NodeConf(name=name, **(defaults | fields))
 
 
 def gpu_node(name: str, count: int = 4, **fields: Any) -> NodeConf:
     devices = tuple(Device(index=index, type="a100") for index in range(count))
-    defaults: dict[str, Any] = dict(
-        cpus=16,
-        cores_per_socket=8,
-        real_memory=64000,
-        weight=50,
-        features=("gpu", "avx512", "rack2"),
-        devices=devices,
-    )
+    defaults: dict[str, Any] = {
+        "cpus": 16,
+        "cores_per_socket": 8,
+        "real_memory": 64000,
+        "weight": 50,
+        "features": ("gpu", "avx512", "rack2"),
+        "devices": devices,
+    }
     return node(name, **(defaults | fields))
 
 
 def cluster(**fields: Any) -> ClusterConfig:
     """The recorded cluster."""
-    defaults: dict[str, Any] = dict(
-        nodes=(
+    defaults: dict[str, Any] = {
+        "nodes": (
             *(node(name) for name in CPU_NODES),
             *(gpu_node(name) for name in GPU_NODES),
             node("b1", cpus=512, cores_per_socket=256, real_memory=512000, weight=90, features=("bench",)),
         ),
-        partitions=(
+        "partitions": (
             Partition(name="debug", nodes=CPU_NODES, default=True),
             Partition(name="gpu", nodes=GPU_NODES, max_time=1440, default_time=60),
             Partition(
@@ -64,16 +69,16 @@ def cluster(**fields: Any) -> ClusterConfig:
             Partition(name="maint", nodes=CPU_NODES, state=PartitionState.DOWN),
             Partition(name="bench", nodes=("b1",)),
         ),
-        licenses=(LicenseConf(name="matlab", total=10),),
-        select_type_parameters=frozenset({"CR_Core_Memory"}),
-        enforce=frozenset({"associations", "limits", "qos", "safe"}),
-        accounting_tres=("gres/gpu", "gres/gpu:a100", "license/matlab"),
-        priority_weight_age=1000,
-        priority_weight_fairshare=10000,
-        priority_weight_job_size=1000,
-        priority_weight_partition=1000,
-        priority_weight_qos=2000,
-    )
+        "licenses": (LicenseConf(name="matlab", total=10),),
+        "select_type_parameters": frozenset({"CR_Core_Memory"}),
+        "enforce": frozenset({"associations", "limits", "qos", "safe"}),
+        "accounting_tres": ("gres/gpu", "gres/gpu:a100", "license/matlab"),
+        "priority_weight_age": 1000,
+        "priority_weight_fairshare": 10000,
+        "priority_weight_job_size": 1000,
+        "priority_weight_partition": 1000,
+        "priority_weight_qos": 2000,
+    }
     return ClusterConfig(**(defaults | fields))
 
 
@@ -92,19 +97,19 @@ def accounting(*, qos: tuple[Qos, ...] = (), assocs: tuple[Assoc, ...] = ()) -> 
 
 def spec(**fields: Any) -> JobSpec:
     """A one-task job of alice in debug with 100 MiB a CPU; min_cpus follows tasks and CPUs per task."""
-    defaults: dict[str, Any] = dict(
-        request=JobRequest(),
-        uid=1001,
-        gid=1001,
-        user="alice",
-        group="alice",
-        account="physics",
-        assoc_id=3,
-        partitions=("debug",),
-        name="job",
-        work_dir="/tmp",
-        memory=Memory(MemoryPer.CPU, 100),
-    )
+    defaults: dict[str, Any] = {
+        "request": JobRequest(),
+        "uid": 1001,
+        "gid": 1001,
+        "user": "alice",
+        "group": "alice",
+        "account": "physics",
+        "assoc_id": 3,
+        "partitions": ("debug",),
+        "name": "job",
+        "work_dir": "/tmp",
+        "memory": Memory(MemoryPer.CPU, 100),
+    }
     merged = defaults | fields
     if merged.get("num_tasks", 1) > 1:
         merged.setdefault("ntasks_given", True)
@@ -119,7 +124,7 @@ def spec(**fields: Any) -> JobSpec:
 
 def job(job_id: int, *, record: dict[str, Any] | None = None, **fields: Any) -> Job:
     """A pending job; `record` are fields of the Job itself."""
-    times = dict(submit_time=NOW, eligible_time=NOW, accrue_time=NOW)
+    times = {"submit_time": NOW, "eligible_time": NOW, "accrue_time": NOW}
     return Job(job_id=job_id, spec=spec(**fields), **(times | (record or {})))
 
 
