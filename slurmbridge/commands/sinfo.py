@@ -95,9 +95,7 @@ def make_layout(
     return registry.from_letters(re.sub(r"%(\.?)#([A-Za-z])", widen, template))
 
 
-def group(
-    partitions: Sequence[Partition], layout: Layout[NodeGroup], wanted: Wanted, view: View
-) -> list[NodeGroup]:
+def group(partitions: Sequence[Partition], layout: Layout[NodeGroup], wanted: Wanted, view: View) -> list[NodeGroup]:
     """Rows: equal nodes together, each node once per row; a partition without any has a row of its own."""
     columns = [cell.field.name for cell in layout.cells]
     tells_partitions = any(name in ("Partition", "PartitionName") for name in columns)
@@ -219,5 +217,3 @@ def _reservation(each: Reservation, view: View) -> tuple[str, str, str, str, str
     length = durations.render_elapsed(int(each.end_time - each.start_time))
     names = text.fold(each.nodes) if each.nodes else ""
     return each.name, state, view.time(each.start_time), view.time(each.end_time), length, names
-
-
