@@ -71,7 +71,10 @@ def down(state: str | None, jobs: bool) -> None:
         if jobs:
             reason = answer.err.decode(errors="replace").strip() if answer else "it does not answer"
             raise click.ClickException(f"the daemon did not take the request: {reason}")
-        os.kill(pid, signal.SIGTERM)
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except PermissionError:
+            raise click.ClickException(f"the daemon (pid={pid}) is not yours") from None
     if not instance.wait_gone(pid, started, STOP_SECONDS):
         raise click.ClickException(f"the daemon (pid={pid}) is still running after {STOP_SECONDS:.0f} s")
 

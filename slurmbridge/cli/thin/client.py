@@ -253,7 +253,10 @@ class Session:
         """Until the exit code; Cut when the daemon goes away before it."""
         self.connection, self.skip = connection, list(self.printed)
         decoder = frames.Decoder()
-        self.send(hello(self.argv, self.entries, self.nonce))
+        first = hello(self.argv, self.entries, self.nonce)
+        if len(first) > frames.MAX_FRAME:
+            raise ValueError("arguments and environment are too long")
+        self.send(first)
         while True:
             try:
                 data = connection.recv(1 << 18)
@@ -367,7 +370,7 @@ def main(words: list[str]) -> int:
         try:
             return session.run(connection)
         except ValueError as fault:
-            complain(command, f"error: the daemon broke the protocol: {fault}")
+            complain(command, f"error: {fault}")
             return 1
         except Cut:
             connection.close()

@@ -1,0 +1,101 @@
+"""A mount namespace with two users of its own, so that one root daemon can be tried by both and the machine keeps its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+USERS = {"ann": (61001, 61001), "ben": (61002, 61002)}
+SHARED_GROUP = 61100
+CONF = """ClusterName=two
+SlurmctldHost=localhost
+AccountingStorageType=accounting_storage/slurmdbd
+KillWait=2
+NodeName=m[1-2] CPUs=8 RealMemory=8000
+PartitionName=work Nodes=m[1-2] Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+class Machine:
+    """prefix: an environment that every user may use. Commands run inside the namespace."""
+
+    def __init__(self, prefix: Path) -> None:
+        self.prefix = prefix
+        self.folder = Path(tempfile.mkdtemp(prefix="two-users-", dir="/tmp"))
+        self.folder.chmod(0o755)
+        self.state = self.folder / "state"
+        self.conf = self.folder / "slurm.conf"
+        self.conf.write_text(CONF)
+        passwd, group = Path("/etc/passwd").read_text(), Path("/etc/group").read_text()
+        for user, (uid, gid) in USERS.items():
+            home = self.home(user)
+            home.mkdir(mode=0o700)
+            os.chown(home, uid, gid)
+            passwd += f"{user}:x:{uid}:{gid}::{home}:/bin/bash\n"
+            group += f"{user}:x:{gid}:\n"
+        group += f"shared:x:{SHARED_GROUP}:ann\n"
+        (self.folder / "passwd").write_text(passwd)
+        (self.folder / "group").write_text(group)
+        setup = f"mount --bind {self.folder}/passwd /etc/passwd && mount --bind {self.folder}/group /etc/group && echo ready && exec sleep infinity"
+        self.holder = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", setup], stdout=subprocess.PIPE, text=True
+        )
+        assert self.holder.stdout is not None
+        assert self.holder.stdout.readline() == "ready\n"
+
+    def home(self, user: str) -> Path:
+        return self.folder / f"home-{user}"
+
+    def run(self, user: str, *argv: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """A command as `user` (or root), found in the prefix, working in the user's home."""
+        enter = ["nsenter", "--target", str(self.holder.pid), "--mount"]
+        home = Path("/") if user == "root" else self.home(user)
+        if user != "root":
+            uid, gid = USERS[user]
+            groups = ["--groups", str(SHARED_GROUP)] if user == "ann" else ["--clear-groups"]
+            enter += ["setpriv", f"--reuid={uid}", f"--regid={gid}", *groups]
+        given = {
+            "PATH": f"{self.prefix}/bin:/usr/bin:/bin", "HOME": str(home), "USER": user, "LOGNAME": user,
+            "SLURMBRIDGE_ADDR": f"unix:{self.state}/socket", **(env or {}),
+        }  # fmt: skip
+        inside = ["sh", "-c", 'cd "$1"; shift; exec "$@"', "sh", str(home), *argv]
+        return subprocess.run(
+            [*enter, *inside], env=given, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
+        )
+
+    def up(self) -> None:
+        words = ("slurmbridge", "up", "--slurm-conf", str(self.conf), "--state", str(self.state), "--detach")
+        answer = self.run("root", *words)
+        assert answer.returncode == 0, answer.stderr
+
+    def submit(self, user: str, *words: str, env: dict[str, str] | None = None) -> str:
+        answer = self.run(user, "sbatch", "--parsable", *words, env=env)
+        assert answer.returncode == 0, answer.stderr
+        return answer.stdout.strip()
+
+    def wait_state(self, job: str, *states: str, limit: float = 20.0) -> str:
+        end = time.monotonic() + limit
+        state = ""
+        while time.monotonic() < end:
+            state = self.run("root", "squeue", "-h", "-t", "all", "-j", job, "-o", "%T").stdout.strip()
+            if state in states:
+                return state
+            time.sleep(0.1)
+        raise AssertionError(f"job {job} is {state}, not {states}")
+
+    def close(self) -> None:
+        self.run("root", "slurmbridge", "down", "--state", str(self.state), "--jobs")
+        self.holder.kill()
+        self.holder.wait()
+        assert self.holder.stdout is not None
+        self.holder.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def lines(answer: subprocess.CompletedProcess[str]) -> Sequence[str]:
+    return answer.stdout.splitlines()
