@@ -76,3 +76,14 @@ def test_check_config_lists_what_has_no_effect(daemon: throwaway.Throwaway) -> N
     answer = daemon.run(["slurmbridge", "check-config", daemon.conf])
     assert answer.returncode == 0, answer.stderr
     assert "2 nodes, 1 partitions" in answer.stdout
+
+
+def test_why_tells_what_holds_a_job_and_logs_where_its_output_is(daemon: throwaway.Throwaway) -> None:
+    daemon.up()
+    job = daemon.run(["sbatch", "--parsable", "-H", "-o", "out-%j", "--wrap", "true"]).stdout.strip()
+    why = daemon.run(["slurmbridge", "why", job])
+    assert (why.returncode, why.stderr) == (0, "")
+    assert why.stdout.startswith(f"{job} PENDING JobHeldUser\n")
+    assert f"scontrol release {job}" in why.stdout
+    assert f"{job} stdout {daemon.work}/out-" in daemon.run(["slurmbridge", "logs", job]).stdout
+    assert daemon.run(["slurmbridge", "why", "999999"]).returncode == 1
