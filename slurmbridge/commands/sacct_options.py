@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -96,7 +97,7 @@ def read(call: Call, site: Site) -> Wanted | Stop:
 
 def _immediate(key: str, value: str | None) -> Stop | None:
     """Options that end the command where they stand."""
-    texts = {
+    texts: dict[str, Callable[[], str]] = {
         "help": lambda: HELP,
         "usage": lambda: USAGE,
         "version": lambda: listing.VERSION + "\n",

@@ -6,6 +6,8 @@ as the longest name.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from slurmbridge.commands import listing
@@ -144,7 +146,7 @@ def _format(call: Call, options: list[getopt.Given], values: dict[str, str | Non
 
 def _immediate(key: str, value: str | None) -> Stop | None:
     """Options that end the command where they stand."""
-    texts = {
+    texts: dict[str, Callable[[], str]] = {
         "help": lambda: HELP,
         "usage": lambda: USAGE,
         "version": lambda: listing.VERSION + "\n",

@@ -18,6 +18,7 @@ from slurmbridge.commands.squeue_options import JobPick, StepPick, Wanted, read
 from slurmbridge.fields import jobs as job_fields
 from slurmbridge.fields import steps as step_fields
 from slurmbridge.fields import text
+from slurmbridge.fields.layout import Layout
 from slurmbridge.fields.states import job_word
 from slurmbridge.fields.steps import StepRow
 from slurmbridge.fields.view import View
@@ -84,7 +85,7 @@ def _jobs(call: Call, site: Site, wanted: Wanted) -> Command:
     return 0
 
 
-def _layout(wanted: Wanted) -> tuple[job_fields.Layout[Job], list[str]]:
+def _layout(wanted: Wanted) -> tuple[Layout[Job], list[str]]:
     registry = job_fields.REGISTRY
     if wanted.named:
         return registry.from_names(wanted.format)
@@ -108,14 +109,14 @@ def _picked(picks: tuple[JobPick, ...], site: Site) -> list[Job]:
 
 def _of_pick(pick: JobPick, site: Site) -> Iterator[Job]:
     if pick.task is not None:
-        for job in site.jobs_of_array(pick.job_id):
-            if job.array_task_id == pick.task:
-                yield job
-            elif job.tasks and arrays.contains(job.tasks, pick.task):
-                yield one_task(job, pick.task)
+        for part in site.jobs_of_array(pick.job_id):
+            if part.array_task_id == pick.task:
+                yield part
+            elif part.tasks and arrays.contains(part.tasks, pick.task):
+                yield one_task(part, pick.task)
         return
     job = site.job(pick.job_id)
-    if job is not None and not (job.array_job_id == pick.job_id or job.het_job_id == pick.job_id):
+    if job is not None and pick.job_id not in (job.array_job_id, job.het_job_id):
         yield job
         return
     yield from site.jobs_of_array(pick.job_id)

@@ -7,6 +7,7 @@ code, in squeue's words.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -135,7 +136,7 @@ def read(call: Call, site: Site) -> tuple[Wanted | Stop, tuple[str, ...]]:
 
 def _immediate(key: str, value: str | None) -> Stop | None:
     """Options that end the command where they stand."""
-    texts = {
+    texts: dict[str, Callable[[], str]] = {
         "help": lambda: HELP,
         "usage": lambda: USAGE,
         "version": lambda: listing.VERSION + "\n",
@@ -196,7 +197,7 @@ def _typed(
         users=users,
         not_users=not_users,
         partitions=names("partitions"),
-        states=None if wanted_states == "all" else wanted_states,
+        states=None if isinstance(wanted_states, str) else wanted_states,
         all_states=wanted_states == "all",
         names=names("name"),
         qos=names("qos"),
