@@ -56,7 +56,7 @@ def _jobs(call: Call, site: Site, wanted: Wanted) -> Command:
     if wanted.jobs is not None and len(wanted.jobs) == 1 and not _exists(wanted.jobs[0].job_id, site):
         yield Print(_UNKNOWN_JOB + "\n", 2)
         return 1
-    rows = list(select(found, wanted, view))
+    rows = list(select(squeue_order.creation_order(list(found)), wanted, view))
     if not site.is_operator(call.uid) and "jobs" in view.config.private_data:
         rows = [job for job in rows if job.spec.uid == call.uid or site.coordinates(call.uid, job.spec.account)]
     layout, problems = _layout(wanted)

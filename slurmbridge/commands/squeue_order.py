@@ -107,8 +107,8 @@ def parse_sort(spec: str) -> tuple[list[tuple[str, bool]], str | None]:
 
 
 def base_order(jobs: Iterable[Job]) -> list[Job]:
-    """Started or expected ones, latest start first; then those without a start, newest first."""
-    listed = creation_order(list(jobs))
+    """Of jobs in `creation_order`: started or expected ones, latest start first; then those without one, newest first."""
+    listed = list(jobs)
     dated = [job for job in listed if job.start_time]
     dated.sort(key=_start, reverse=True)
     rest = [job for job in listed if not job.start_time]

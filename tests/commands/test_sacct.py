@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.commands.sample_site import NOW, Ran, SampleSite, ended, job, usage
 
 from slurmbridge.commands import sacct
 from slurmbridge.commands.effects import History, JobFilter, JobRow
 from slurmbridge.model.job import Step
 from slurmbridge.model.states import JobState
+from tests.commands.sample_site import NOW, Ran, SampleSite, ended, job, usage
 
 
 def step(step_id: int, name: str, **changes: object) -> Step:

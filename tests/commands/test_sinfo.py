@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from tests.commands.sample_site import NOW, Ran, SampleSite
 
 from slurmbridge.commands import sinfo
 from slurmbridge.model.plan import Reservation
 from slurmbridge.model.states import NodeFlag
+from tests.commands.sample_site import NOW, Ran, SampleSite
 
 
 def run(line: str, site: SampleSite | None = None, **call: object) -> Ran:

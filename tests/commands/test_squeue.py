@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from tests.commands.sample_site import NOW, Ran, SampleSite, ended, job, running
 
 from slurmbridge.commands import squeue
 from slurmbridge.model.job import Step
 from slurmbridge.model.states import JobState
+from tests.commands.sample_site import NOW, Ran, SampleSite, ended, job, running
 
 HEADING = "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
 
