@@ -29,8 +29,9 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     counts_memory: bool = True
     share: int = 1  # jobs per CPU
     exclusive: bool = False  # the partition gives whole nodes
-    owner: int = NO_OWNER  # only nodes of this user: --exclusive=user, ExclusiveUser
-    owner_matters: bool = False
+    uid: int = NO_OWNER  # whose job it is
+    owns: bool = False  # only nodes of that user: --exclusive=user, ExclusiveUser
+    owner_matters: bool = False  # some nodes are some user's
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -126,6 +127,14 @@ def could_fit(shape: Shape, rules: Rules, free: Free) -> bool:
     return memory.mib * (per_node if memory.per is MemoryPer.CPU else 1) <= free.memory_of_one
 
 
+def open_to_user(room: Room, limits: Room, rules: Rules) -> Bools:
+    """Nodes that no other user has to himself, now and as long as `limits` says."""
+    if rules.owns:
+        return ((room.owner == rules.uid) | (room.jobs == 0)) & ((limits.owner == rules.uid) | (limits.jobs == 0))
+    mine = (room.owner == rules.uid) & (limits.owner == rules.uid)
+    return (limits.owner == NO_OWNER) | mine
+
+
 def fits_one(shape: Shape, columns: NodeColumns, nodes: Bools) -> bool:
     """A quick look: True means that the shape certainly fits on one of these nodes when it is empty."""
     if shape.gpu is not None or shape.req_nodes or shape.min_nodes > 1 or shape.sockets or shape.cores or shape.threads:
@@ -145,10 +154,6 @@ def capacity(shape: Shape, columns: NodeColumns, room: Room, allowed: Bools, rul
     ok = allowed & ~room.closed
     if whole:
         ok &= room.jobs == 0
-    if rules.owner != NO_OWNER:
-        ok &= (room.owner == rules.owner) | (room.jobs == 0)
-    elif rules.owner_matters:
-        ok &= room.owner == NO_OWNER
     free = room.cpus
     if rules.share > 1:
         free = np.minimum(columns.cpus - room.solid, room.cpus + _shared_room(columns, room, rules.share))

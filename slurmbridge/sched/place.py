@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import msgspec
 
 from slurmbridge.model.job import Allocation, DeviceShare, NodeShare
-from slurmbridge.model.request import Exclusive, LicenseTerm
+from slurmbridge.model.request import LicenseTerm
 from slurmbridge.model.tres import Tres
 from slurmbridge.sched import cpus, gpus
 from slurmbridge.sched.billing import billing
 from slurmbridge.sched.choose import Part, choose
 from slurmbridge.sched.columns import Bools, NodeColumns
-from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, unit_of
+from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, open_to_user, unit_of
 from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView
@@ -47,6 +47,8 @@ def place(
     `room`: what is free now, with CPU numbers. `limits`: what may be used for as long as the job may run (the same room
     when nothing is reserved). `tracked`: gres and licence names of AccountingStorageTRES.
     """
+    if rules.owns or rules.owner_matters:
+        allowed = allowed & open_to_user(room, limits, rules)
     found = capacity(shape, columns, limits, allowed, rules)
     parts = choose(shape, columns, found, required, view.partition.max_nodes)
     if parts is None:
@@ -116,7 +118,7 @@ def _node(
         mask=mask,
         devices=tuple(device_hold(columns, row, slots.index(each.index), each.milli, each.mib) for each in devices),
         closes=whole,
-        owner=rules.owner if rules.owner != NO_OWNER or shape.exclusive is not Exclusive.USER else shape.uid,
+        owner=rules.uid if rules.owns else NO_OWNER,
         shares=rules.share > 1,
     )
     share = NodeShare(

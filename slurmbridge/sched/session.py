@@ -194,6 +194,7 @@ class Session:
         found = self.horizon.earliest(length, self._settings.window_s, fits)
         if found is not None:
             self.horizon.promise(job.job_id, found[0], length, found[1])
+            self._owned = self._owned or any(hold.owner != NO_OWNER for hold in found[1].holds)
         return found
 
     def site(self, shape: Shape, view: PartitionView) -> Site:
@@ -212,7 +213,8 @@ class Session:
             self._rules,
             share=view.share if shares else 1,
             exclusive=view.exclusive,
-            owner=job.spec.uid if owned else NO_OWNER,
+            uid=job.spec.uid,
+            owns=owned,
             owner_matters=self._owned,
         )
 

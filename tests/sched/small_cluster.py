@@ -155,6 +155,7 @@ def started(waiting: Job, allocation: Allocation, now: float = NOW, minutes: int
 
 def carried_out(snapshot: Snapshot, plan: Plan, now: float = NOW) -> Snapshot:
     """The snapshot once all starts of a plan are committed, array tasks under new numbers, and the rest noted."""
+    snapshot = snapshot.noted(plan)
     changed: list[Job] = []
     fresh = 1 + max([*snapshot.waiting, *snapshot.running], default=0)
     records: dict[int, Job] = {}
@@ -180,7 +181,7 @@ def carried_out(snapshot: Snapshot, plan: Plan, now: float = NOW) -> Snapshot:
             records.pop(start.job_id, None)
         changed.append(started(task, start.allocation, now, minutes))
     changed += records.values()
-    return snapshot.noted(plan).apply(Delta(version=snapshot.version + 1, jobs=tuple(changed)))
+    return snapshot.apply(Delta(version=snapshot.version + 1, jobs=tuple(changed)))
 
 
 def shares(plan: Plan) -> dict[int, list[tuple[str, int, int]]]:
