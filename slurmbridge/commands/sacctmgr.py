@@ -1,0 +1,178 @@
+"""sacctmgr(1): the accounting entities. Reads the options and the verb; the verbs are in the modules beside this one.
+
+Interactive use is line by line: with no verb, commands are read from standard input until it ends.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from slurmbridge.commands.accounting_words import is_word
+from slurmbridge.commands.effects import Call, Command, Print, ReadStdin, Site
+from slurmbridge.commands.listing import VERSION
+from slurmbridge.commands.sacctmgr_add import add
+from slurmbridge.commands.sacctmgr_commit import Context, err
+from slurmbridge.commands.sacctmgr_delete import delete
+from slurmbridge.commands.sacctmgr_fields import Style
+from slurmbridge.commands.sacctmgr_modify import modify
+from slurmbridge.commands.sacctmgr_show import Options, show
+from slurmbridge.model.verdict import UsageError
+from slurmbridge.submit import getopt
+from slurmbridge.submit.getopt import Arg, Opt
+
+OPTIONS: Final = getopt.OptTable(
+    (
+        Opt("associations", "s"),
+        Opt("help", "h"),
+        Opt("usage"),
+        Opt("immediate", "i"),
+        Opt("json", "", Arg.OPTIONAL),
+        Opt("yaml", "", Arg.OPTIONAL),
+        Opt("noheader", "n"),
+        Opt("oneliner", "o"),
+        Opt("parsable", "p"),
+        Opt("parsable2", "P"),
+        Opt("quiet", "Q"),
+        Opt("readonly", "r"),
+        Opt("verbose", "v"),
+        Opt("version", "V"),
+        Opt("autocomplete", "", Arg.REQUIRED),
+    )
+)
+VERBS: Final = (
+    ("add", 3, "add"), ("archive", 3, "archive"), ("clear", 2, "clear"), ("create", 2, "add"), ("delete", 3, "delete"),
+    ("dump", 2, "dump"), ("exit", 1, "exit"), ("help", 2, "help"), ("list", 3, "show"), ("load", 2, "load"),
+    ("modify", 1, "modify"), ("ping", 1, "ping"), ("quit", 4, "exit"), ("reconfigure", 3, "reconfigure"),
+    ("remove", 3, "delete"), ("show", 3, "show"), ("shutdown", 2, "shutdown"), ("version", 1, "version"),
+)  # fmt: skip
+_CHANGING: Final = ("add", "delete", "modify", "load", "archive", "clear")
+_MISSING: Final = {
+    "archive": "rows stay in the store until they are purged",
+    "clear": "there are no statistics to clear",
+    "dump": "use show assoc -P and show qos -P",
+    "load": "give its lines to sacctmgr one by one",
+    "reconfigure": "scontrol reconfigure reads the configuration again",
+    "shutdown": "slurmbridge down stops the daemon, and with it this",
+}
+_HELP: Final = """\
+sacctmgr [<OPTION>] [<COMMAND>]
+    Valid <OPTION> values are:
+     -h or --help: this text
+     -i or --immediate: commit changes without a question
+     --json[=data_parser]: JSON output of users and accounts
+     -n or --noheader: no heading above the rows
+     -p or --parsable: columns end in '|'
+     -P or --parsable2: columns are separated by '|'
+     -Q or --quiet: accepted; nothing but results and errors is printed anyway
+     -r or --readonly: refuse to change anything
+     -s or --associations: show the associations of users and accounts too
+     -V or --version: print the version
+
+  Valid <COMMAND> values are:
+     add|create <ENTITY> <SPECS>
+     delete|remove <ENTITY> where <SPECS>
+     list|show <ENTITY> [<SPECS>]
+     modify <ENTITY> where <SPECS> set <SPECS>
+     ping, help, version
+
+  <ENTITY>: account, association, cluster, configuration, coordinator, event, problem, qos, reservation, resource,
+     runawayjobs, stats, transaction, tres, user, wckey
+  <SPECS>: see sacctmgr(1) of Slurm; besides, DeservedTRES, OverQuotaWeight and QueuePriority of accounts and users,
+     Preemptible=yes|no of a QOS.
+"""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    context: Context
+    options: Options
+    readonly: bool = False
+
+
+def main(call: Call, site: Site) -> Command:
+    parsed = getopt.parse(OPTIONS, call.argv)
+    if isinstance(parsed, UsageError):
+        yield err(*parsed.lines)
+        return parsed.exit_code
+    if parsed.has("help") or parsed.has("usage"):
+        yield Print(_HELP)
+        return 0
+    if parsed.has("version"):
+        yield Print(VERSION + "\n")
+        return 0
+    if parsed.has("yaml"):
+        yield err("sacctmgr: error: --yaml is not offered; --json is")
+        return 1
+    separator = "|" if parsed.has("parsable") or parsed.has("parsable2") else ""
+    last = [given.key for given in parsed.options if given.key.startswith("parsable")]
+    style = Style(
+        header=not parsed.has("noheader"), separator=separator, closing=bool(last) and last[-1] == "parsable"
+    )  # fmt: skip
+    session = Session(
+        context=Context(call=call, site=site, immediate=parsed.has("immediate")),
+        options=Options(style=style, with_assocs=parsed.has("associations"), json=parsed.has("json")),
+        readonly=parsed.has("readonly"),
+    )
+    if parsed.operands:
+        code: int = yield from _run(session, parsed.operands)
+        return code
+    code = yield from _interactive(session)
+    return code
+
+
+def _run(session: Session, words: Sequence[str]) -> Command:
+    """One command."""
+    call, site = session.context.call, session.context.site
+    verb = next((key for name, least, key in VERBS if is_word(words[0], name, least)), None)
+    if verb is None:
+        if is_word(words[0], "associations", 3):
+            options = msgspec.structs.replace(session.options, with_assocs=True)
+            code: int = yield from show(call, site, options, ("associations", *words[1:]))
+            return code
+        yield err(f"invalid keyword: {words[0]}")
+        return 1
+    if session.readonly and verb in _CHANGING:
+        yield err("Can't run this command in readonly mode.")
+        return 1
+    rest = tuple(words[1:])
+    if verb == "show":
+        code = yield from show(call, site, session.options, rest)
+        return code
+    if verb in ("add", "modify", "delete"):
+        code = yield from {"add": add, "modify": modify, "delete": delete}[verb](session.context, rest)
+        return code
+    if verb == "ping":
+        yield Print(f"slurmdbd(primary) at {site.daemon_host} is UP\n")
+    elif verb == "version":
+        yield Print(VERSION + "\n")
+    elif verb == "help":
+        yield Print(_HELP)
+    elif verb in _MISSING:
+        yield err(f"sacctmgr: error: {verb} is not offered: {_MISSING[verb]}")
+        return 1
+    return 0
+
+
+def _interactive(session: Session) -> Command:
+    """Commands from standard input; the last exit code."""
+    code = 0
+    while True:
+        yield Print("sacctmgr: ")
+        line = yield ReadStdin(line=True, limit=64 * 1024)
+        if line.errno or not line.data:
+            yield Print("\n")
+            return code
+        try:
+            words = shlex.split(line.data.decode(errors="surrogateescape"))
+        except ValueError as error:
+            yield err(f"sacctmgr: error: {error}")
+            code = 1
+            continue
+        if not words:
+            continue
+        if is_word(words[0], "exit", 1) or is_word(words[0], "quit", 4):
+            return code
+        code = yield from _run(session, words)

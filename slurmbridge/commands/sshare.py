@@ -1,0 +1,301 @@
+"""sshare(1): the tree of associations with shares, usage and fair-share factors.
+
+Numbers are those of Fair Tree: a level's use and shares are parts of the siblings', a factor is a rank. Usage is the
+decayed billing TRES, summed over the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from slurmbridge.commands.accounting_words import is_word, known_tres, show_tres
+from slurmbridge.commands.effects import Call, Command, Print, Site
+from slurmbridge.commands.listing import VERSION
+from slurmbridge.model.accounts import Accounting, Assoc
+from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.job import Job
+from slurmbridge.model.states import JobState
+from slurmbridge.model.tres import is_gpu
+from slurmbridge.model.verdict import UsageError
+from slurmbridge.sched import fairtree
+from slurmbridge.submit import associations, getopt
+from slurmbridge.submit.getopt import Arg, Opt
+
+OPTIONS: Final = getopt.OptTable(
+    (
+        Opt("accounts", "A", Arg.REQUIRED),
+        Opt("all", "a"),
+        Opt("helpformat", "e"),
+        Opt("json", "", Arg.OPTIONAL),
+        Opt("yaml", "", Arg.OPTIONAL),
+        Opt("long", "l"),
+        Opt("clusters", "M", Arg.REQUIRED),
+        Opt("cluster", "", Arg.REQUIRED, "clusters"),
+        Opt("partition", "m"),
+        Opt("noheader", "n"),
+        Opt("format", "o", Arg.REQUIRED),
+        Opt("parsable", "p"),
+        Opt("parsable2", "P"),
+        Opt("users", "u", Arg.REQUIRED),
+        Opt("Users", "U"),
+        Opt("uid", "", Arg.REQUIRED, "users"),
+        Opt("verbose", "v"),
+        Opt("version", "V"),
+        Opt("help"),
+        Opt("usage"),
+    )
+)
+
+
+class Column(msgspec.Struct, frozen=True):
+    name: str
+    width: int  # negative: left-aligned
+
+
+COLUMNS: Final = (
+    Column("Account", -20), Column("Cluster", 10), Column("EffectvUsage", 13), Column("FairShare", 10),
+    Column("GrpTRESMins", 30), Column("GrpTRESRaw", 30), Column("ID", 6), Column("LevelFS", 10),
+    Column("NormShares", 11), Column("NormUsage", 11), Column("Partition", 12), Column("RawShares", 10),
+    Column("RawUsage", 11), Column("TRESRunMins", 30), Column("User", 10),
+    Column("DeservedTRES", 20), Column("OverQuotaWeight", 15), Column("QueuePriority", 13),
+)  # fmt: skip
+_OURS: Final = frozenset({"DeservedTRES", "OverQuotaWeight", "QueuePriority"})
+_HELP: Final = """\
+Usage:  sshare [OPTION]
+  Valid OPTIONs are:
+    -a, --all              list all users
+    -A, --accounts=        display specific accounts (comma separated list)
+    -e, --helpformat       print the names of the columns for --format
+    -l, --long             include normalized usage in output
+    -m, --partition        print the partition part of the association
+    -M, --cluster=name     cluster to issue commands to
+    -n, --noheader         omit header from output
+    -o, --format=          comma separated list of columns, besides Slurm's own
+                           DeservedTRES, OverQuotaWeight and QueuePriority
+    -p, --parsable         '|' delimited output with a trailing '|'
+    -P, --parsable2        '|' delimited output without a trailing '|'
+    -u, --users=           display specific users (comma separated list)
+    -U, --Users            display only user information
+    -v, --verbose          display more information
+    -V, --version          display tool version number
+    --help                 display this text
+"""
+
+
+class Level(msgspec.Struct, frozen=True, kw_only=True):
+    """One association's numbers."""
+
+    raw: float = 0.0
+    norm_shares: float = 0.0
+    norm_usage: float = 0.0
+    effective: float = 0.0
+    level: float | None = None  # LevelFS; None for root
+    factor: float | None = None  # users only
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    accounts: frozenset[str] | None = None
+    users: frozenset[str] | None = None  # None: all
+    only_users: bool = False
+
+
+def main(call: Call, site: Site) -> Command:
+    parsed = getopt.parse(OPTIONS, call.argv)
+    if isinstance(parsed, UsageError):
+        yield Print("".join(line + "\n" for line in parsed.lines), 2)
+        return parsed.exit_code
+    if parsed.has("help") or parsed.has("usage"):
+        yield Print(_HELP)
+        return 0
+    if parsed.has("version"):
+        yield Print(VERSION + "\n")
+        return 0
+    if parsed.has("helpformat"):
+        yield Print(_names())
+        return 0
+    if parsed.has("json") or parsed.has("yaml"):
+        yield Print("sshare: error: --json and --yaml are not offered yet\n", 2)
+        return 1
+    clusters = parsed.last("clusters")
+    if clusters and clusters != site.config.cluster_name:
+        yield Print(f"sshare: error: No cluster '{clusters}' known by database.\n", 2)
+        return 1
+    text = parsed.last("format") or _default_format(long=parsed.has("long"), partition=parsed.has("partition"))
+    columns = _columns(text)
+    if isinstance(columns, str):
+        yield Print(f'sshare: error: Invalid field requested: "{columns}"\n', 2)
+        return 1
+    wanted = _selection(call, parsed)
+    separator = "|" if parsed.has("parsable") or parsed.has("parsable2") else ""
+    modes = [given.key for given in parsed.options if given.key.startswith("parsable")]
+    closing = bool(modes) and modes[-1] == "parsable"
+    rows = _rows(site, wanted)
+    yield Print(_table(columns, rows, header=not parsed.has("noheader"), separator=separator, closing=closing))
+    return 0
+
+
+def _names() -> str:
+    """Slurm's own columns, four a line, each in 17 places."""
+    names = [column.name for column in COLUMNS if column.name not in _OURS]
+    lines = [names[at : at + 4] for at in range(0, len(names), 4)]
+    return "".join(" ".join(f"{name:<17}" for name in line) + ("\n" if len(line) == 4 else " \n") for line in lines)
+
+
+def _default_format(*, long: bool, partition: bool) -> str:
+    names = ["Account", "User"] + (["Partition"] if partition else []) + ["RawShares", "NormShares", "RawUsage"]
+    if long:
+        return ",".join([*names, "NormUsage", "EffectvUsage", "FairShare", "LevelFS", "GrpTRESMins", "TRESRunMins"])
+    return ",".join([*names, "EffectvUsage", "FairShare"])
+
+
+def _columns(text: str) -> list[Column] | str:
+    """The columns of a comma list (`NAME%WIDTH`), or the name that is none."""
+    found = []
+    for part in filter(None, text.split(",")):
+        name, percent, width = part.partition("%")
+        column = next((each for each in COLUMNS if is_word(name, each.name, 1)), None)
+        if column is None:
+            return part
+        if percent and width.lstrip("-").isdigit() and len(width) < 6 and int(width):
+            column = Column(column.name, int(width))
+        found.append(column)
+    return found
+
+
+def _selection(call: Call, parsed: getopt.Parsed) -> Selection:
+    accounts = parsed.last("accounts")
+    users = parsed.last("users")
+    named = frozenset(users.split(",")) if users else None
+    return Selection(
+        accounts=frozenset(name.lower() for name in accounts.split(",")) if accounts else None,
+        users=None if parsed.has("all") else (named or frozenset({call.user})),
+        only_users=parsed.has("Users"),
+    )
+
+
+def _rows(site: Site, wanted: Selection) -> list[Mapping[str, str]]:
+    """In tree order, names set in by one per level of what is shown."""
+    accounting, config = site.accounting, site.config
+    levels = compute(accounting, {row.assoc_id: dict(row.raw).get("billing", 0.0) for row in site.usage()})
+    running = run_minutes(accounting, site.jobs())
+    order = known_tres(config)
+    rows = []
+    base: int | None = None
+    for depth, assoc in associations.tree(accounting):
+        if wanted.accounts is not None and assoc.account not in wanted.accounts:
+            continue
+        if assoc.user and wanted.users is not None and assoc.user not in wanted.users:
+            continue
+        if wanted.only_users and not assoc.user:
+            continue
+        if base is None:
+            base = depth
+        indent = 0 if wanted.only_users else (depth if wanted.accounts is None else max(depth - base, 0))
+        rows.append(_row(assoc, levels[assoc.assoc_id], indent, config, order, running.get(assoc.assoc_id, {})))
+    return rows
+
+
+def _row(
+    assoc: Assoc, level: Level, indent: int, config: ClusterConfig, order: dict[str, int], running: Mapping[str, int]
+) -> Mapping[str, str]:
+    root = not assoc.user and assoc.account == associations.ROOT
+    minutes = tuple((name, running.get(name, 0)) for name in order)
+    return {
+        "Account": " " * indent + assoc.account,
+        "Cluster": config.cluster_name,
+        "User": assoc.user,
+        "Partition": assoc.partition,
+        "ID": str(assoc.assoc_id),
+        "RawShares": "" if root else ("parent" if assoc.shares_parent else str(assoc.shares)),
+        "NormShares": f"{level.norm_shares:.6f}",
+        "RawUsage": str(int(level.raw)),
+        "NormUsage": "" if root else f"{level.norm_usage:.6f}",
+        "EffectvUsage": f"{level.effective:.6f}",
+        "FairShare": "" if level.factor is None else f"{level.factor:.6f}",
+        "LevelFS": "" if level.level is None else f"{level.level:.6f}",
+        "GrpTRESMins": show_tres(assoc.limits.grp_tres_mins, order),
+        "TRESRunMins": ",".join(f"{name}={count}" for name, count in minutes),
+        "DeservedTRES": show_tres(assoc.deserved_tres, order),
+        "OverQuotaWeight": "" if assoc.over_quota_weight is None else str(assoc.over_quota_weight),
+        "QueuePriority": "" if assoc.queue_priority is None else str(assoc.queue_priority),
+    }
+
+
+def _table(
+    columns: list[Column], rows: list[Mapping[str, str]], *, header: bool, separator: str, closing: bool
+) -> str:  # fmt: skip
+    lines: list[list[str]] = []
+    if header:
+        lines.append([column.name for column in columns])
+        if not separator:
+            lines.append(["-" * abs(column.width) for column in columns])
+    lines += [[row[column.name] for column in columns] for row in rows]
+    if separator:
+        return "".join(separator.join(cells) + (separator if closing else "") + "\n" for cells in lines)
+    return "".join("".join(map(_cell, cells, columns)) + "\n" for cells in lines)
+
+
+def _cell(text: str, column: Column) -> str:
+    room = abs(column.width)
+    if len(text) > room:
+        text = text[: room - 1] + "+"
+    return (text.ljust(room) if column.width < 0 else text.rjust(room)) + " "
+
+
+def compute(accounting: Accounting, usage: Mapping[int, float]) -> dict[int, Level]:
+    """Every association's numbers from the billed seconds of each."""
+    known = associations.index(accounting)
+    total: dict[int, float] = {}
+    for _depth, assoc in reversed(list(associations.tree(accounting))):
+        if assoc.user:
+            total[assoc.assoc_id] = usage.get(assoc.assoc_id, 0.0)
+        else:
+            below = (*known.users_of.get(assoc.account, ()), *known.children_of.get(assoc.account, ()))
+            total[assoc.assoc_id] = usage.get(assoc.assoc_id, 0.0) + sum(total[each.assoc_id] for each in below)
+    factors = fairtree.factors(accounting, usage)
+    found: dict[int, Level] = {}
+    whole = 0.0
+    for _depth, assoc in associations.tree(accounting):
+        own = total[assoc.assoc_id]
+        if not assoc.user and assoc.account == associations.ROOT:
+            whole = own
+            found[assoc.assoc_id] = Level(raw=own, effective=1.0)
+            continue
+        above = assoc.account if assoc.user else (assoc.parent or associations.ROOT)
+        siblings = (*known.users_of.get(above, ()), *known.children_of.get(above, ()))
+        shares = sum(0 if each.shares_parent else each.shares for each in siblings)
+        used = sum(total[each.assoc_id] for each in siblings)
+        norm = assoc.shares / shares if shares and not assoc.shares_parent else 0.0
+        effective = own / used if used else 0.0
+        if assoc.shares_parent:
+            level = float("inf") if assoc.user else 0.0
+        else:
+            level = norm / effective if effective else float("inf")
+        found[assoc.assoc_id] = Level(
+            raw=own,
+            norm_shares=norm,
+            norm_usage=own / whole if whole else 0.0,
+            effective=effective,
+            level=level,
+            factor=factors.get(assoc.assoc_id) if assoc.user else None,
+        )
+    return found
+
+
+def run_minutes(accounting: Accounting, jobs: Iterable[Job]) -> dict[int, dict[str, int]]:
+    """TRES-minutes that running jobs may still use until their limits, by association and everything above."""
+    known = associations.index(accounting)
+    found: dict[int, dict[str, int]] = {}
+    for job in jobs:
+        assoc = known.by_id.get(job.spec.assoc_id)
+        if job.state is not JobState.RUNNING or job.allocation is None or assoc is None:
+            continue
+        minutes = job.spec.time_limit or 0
+        for each in (assoc, *associations.ancestors(accounting, assoc)):
+            sums = found.setdefault(each.assoc_id, {})
+            for name, count in job.allocation.tres:
+                sums[name] = sums.get(name, 0) + (count // 1000 if is_gpu(name) else count) * minutes
+    return found
