@@ -14,7 +14,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "__pycache__" not in 
 LONGEST = 400
 TABLES = {  # modules that are mostly one table: a line of code is a row
     "submit/options.py", "submit/stdlib_options.py", "submit/option_rows.py", "fields/jobs.py", "fields/sacct.py",
-    "lang/slurm_conf_keys.py", "commands/help_texts.py",
+    "lang/slurm_conf_keys.py", "commands/help_texts.py", "commands/update_job.py",
 }  # fmt: skip
 PURE = ("model", "lang", "submit", "lifecycle", "sched", "fields", "manifest", "reconcile", "wire", "commands")
 IMPURE = {
@@ -26,13 +26,23 @@ IMPURE_ALLOWED = {  # (module, import) -> why
     ("sched/worker.py", "os"): "the loop of the planner's own process",
     ("sched/worker.py", "time"): "the planner's process measures its cycles",
 }
-STANDARD_ONLY = ("supervisor", "wire", "cli/thin", "cli/srun_client.py")
+STANDARD_ONLY = (
+    "supervisor",
+    "spool",
+    "wire",
+    "cli/thin",
+    "cli/srun_client.py",
+    "cli/srun_output.py",
+    "cli/srun_request.py",
+)
 OURS_ALLOWED = (
     "slurmbridge.wire",
     "slurmbridge.supervisor",
     "slurmbridge.lang.hostlist",
     "slurmbridge.lang.filenames",
-    "slurmbridge.cli.srun_client",
+    "slurmbridge.cli.srun_",
+    "slurmbridge.spool",
+    "slurmbridge.errors",
     "slurmbridge.submit.stdlib_options",
 )
 ONLY_IN = {  # third-party package -> where it may be imported

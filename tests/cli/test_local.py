@@ -52,7 +52,7 @@ def test_a_command_that_is_not_built_says_what_is_missing(name: str, run: Run) -
 
 
 def test_the_version_needs_no_daemon(run: Run) -> None:
-    assert run("sshare", "-V").stdout == b"slurm-wlm 26.05.5\n"
+    assert run("sreport", "-V").stdout == b"slurm-wlm 26.05.5\n"
 
 
 def dead_socket(path: Path) -> None:
@@ -93,5 +93,5 @@ def test_a_daemon_that_restarts_is_waited_for(run: Run, folder: Path) -> None:
 def test_a_dead_personal_socket_is_passed_over_with_a_note(run: Run, folder: Path) -> None:
     (folder / "home" / "slurmbridge").mkdir(parents=True)
     dead_socket(folder / "home" / "slurmbridge" / "socket")
-    answer = run("sshare", "-V", env={"SLURMBRIDGE_ADDR": "", "XDG_STATE_HOME": str(folder / "home")})
+    answer = run("sreport", "-V", env={"SLURMBRIDGE_ADDR": "", "XDG_STATE_HOME": str(folder / "home")})
     assert answer.returncode == 0

@@ -83,9 +83,6 @@ def read_file(path: bytes) -> bytes:
         posix.close(fd)
 
 
-# ---- what the process knows -----------------------------------------------------------------------------------------
-
-
 def environment(command: bytes) -> list[bytes]:
     """NAME=VALUE as the caller exported them.
 
@@ -157,9 +154,6 @@ def hello(argv: list[bytes], entries: list[bytes], nonce: bytes) -> bytes:
             b"%d" % len(argv), *argv, *entries,
         ),
     )  # fmt: skip
-
-
-# ---- finding the daemon ---------------------------------------------------------------------------------------------
 
 
 def addresses(entries: list[bytes]) -> list[bytes]:
@@ -328,7 +322,7 @@ class Session:
 
     def take_over(self, address: bytes, request: bytes) -> int:
         """srun outside a job, sattach: the terminal now belongs to the step."""
-        import_path()
+        hand_over()
         from slurmbridge.cli import srun_client
 
         return int(srun_client.take_over(address, request))
@@ -337,21 +331,34 @@ class Session:
 # ---- the course of a command ----------------------------------------------------------------------------------------
 
 
+def in_allocation(words: list[str], entries: list[bytes]) -> bool:
+    """Whether an srun is a step of a job: then it needs the job's supervisor, not the daemon."""
+    job = value_of(entries, b"SLURM_JOB_ID") or value_of(entries, b"SLURM_JOBID")
+    return bool(job) or any(word.startswith("--jobid") for word in words)
+
+
+def hand_over() -> None:
+    """Signals as the interpreter starts a program with, for the step client."""
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+    import_path()
+
+
 def main(words: list[str]) -> int:
     """words: the command's name and its arguments; `--retry` before them waits for a daemon that is starting."""
     global frames
-    _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
-    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     retry = words[0] == "--retry"
     argv = [word.encode(sys.getfilesystemencoding(), "surrogateescape") for word in words[retry:]]
     command = words[retry]
     script = sys.argv[0].encode(errors="surrogateescape")
     entries = environment(script.rsplit(b"/lib/", 1)[0] + b"/bin/" + argv[0])
-    if command == "srun" and (value_of(entries, b"SLURM_JOB_ID") or value_of(entries, b"SLURM_JOBID")):
+    if command == "srun" and in_allocation(words[retry:], entries):
         import_path()
         from slurmbridge.cli import srun_client
 
         return int(srun_client.main(words[retry:]))
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     frames = load("wire", "client")
     session = Session(argv, entries)
     connection, dead = connect(command, entries)
