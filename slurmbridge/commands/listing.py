@@ -10,13 +10,17 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from slurmbridge import SLURM_VERSION
 from slurmbridge.commands.effects import Call, Print, Site
+from slurmbridge.fields.structured import Value, to_json, to_yaml
 from slurmbridge.fields.view import View
 from slurmbridge.submit import getopt
 
-VERSION = "slurm-wlm 26.05.5"
+VERSION = f"slurm-wlm {SLURM_VERSION}"
 _PARSERS = ("v0.0.43", "v0.0.42", "v0.0.45", "v0.0.44")
 DATA_PARSER = "v0.0.45"
+_STRUCTURED = frozenset({"squeue"})
+"""Commands that write --json and --yaml."""
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,7 +146,32 @@ def structured_stop(program: str, kind: str, value: str | None) -> Stop | None:
                 tail,
             )
         )
-    return Stop(stderr=(f"{program}: error: --{kind} is not available in this release of slurmbridge; use --Format",))
+    if program not in _STRUCTURED or version != DATA_PARSER:
+        asked = f"--{kind}" if version == DATA_PARSER else f"data_parser/{version}"
+        return Stop(stderr=(f"{program}: error: {asked} is not available in this release of slurmbridge",))
+    return None
+
+
+def document(call: Call, site: Site, kind: str, content: dict[str, Value]) -> str:
+    """The records with the frame that Slurm puts around them; `kind` is json or yaml."""
+    major, minor, micro = SLURM_VERSION.split(".")
+    meta: Value = {
+        "plugin": {
+            "type": "",
+            "name": "",
+            "data_parser": f"data_parser/{DATA_PARSER}",
+            "accounting_storage": "accounting_storage/slurmdbd",
+        },
+        "client": {"source": "", "user": call.user, "group": call.group},
+        "command": list(call.argv),
+        "slurm": {
+            "version": {"major": major, "micro": micro, "minor": minor},
+            "release": SLURM_VERSION,
+            "cluster": site.config.cluster_name,
+        },
+    }
+    whole: Value = {**content, "meta": meta, "errors": [], "warnings": []}
+    return to_yaml(whole) if kind == "yaml" else to_json(whole)
 
 
 def complaint(program: str, problem: str) -> tuple[str, ...]:

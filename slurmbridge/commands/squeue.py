@@ -15,9 +15,9 @@ from slurmbridge.commands import listing, squeue_order
 from slurmbridge.commands.effects import Call, Command, Print, Site, Sleep
 from slurmbridge.commands.listing import Stop
 from slurmbridge.commands.squeue_options import JobPick, StepPick, Wanted, read
+from slurmbridge.fields import job_json, text
 from slurmbridge.fields import jobs as job_fields
 from slurmbridge.fields import steps as step_fields
-from slurmbridge.fields import text
 from slurmbridge.fields.layout import Layout
 from slurmbridge.fields.states import job_word
 from slurmbridge.fields.steps import StepRow
@@ -59,6 +59,15 @@ def _jobs(call: Call, site: Site, wanted: Wanted) -> Command:
     rows = list(select(squeue_order.creation_order(list(found)), wanted, view))
     if not site.is_operator(call.uid) and "jobs" in view.config.private_data:
         rows = [job for job in rows if job.spec.uid == call.uid or site.coordinates(call.uid, job.spec.account)]
+    if wanted.structured:
+        moment = job_json.number(call.now)
+        content = {
+            "jobs": [job_json.job_record(job, view) for job in rows],
+            "last_backfill": moment,
+            "last_update": moment,
+        }
+        yield Print(listing.document(call, site, wanted.structured, content))
+        return 0
     layout, problems = _layout(wanted)
     yield from listing.errors(*problems)
     if wanted.header:

@@ -92,9 +92,9 @@ def _per_gpu(count: int) -> str:
     return f"gres/gpu:{count}" if count else _NOT_AVAILABLE
 
 
-def _memory_per_gpu(job: Job) -> str:
+def memory_per_gpu(job: Job) -> str:
     memory = job.spec.memory
-    return f"gres/gpu:{memory.mib}" if memory is not None and memory.per is MemoryPer.GPU else _NOT_AVAILABLE
+    return f"gres/gpu:{memory.mib}" if memory is not None and memory.per is MemoryPer.GPU else ""
 
 
 def _pending_seconds(job: Job, view: View) -> int:
@@ -136,12 +136,12 @@ def _stdio(stream: str) -> Getter:
     return get
 
 
-def _licenses_alloc(job: Job) -> str:
+def licenses_held(job: Job) -> str:
     held = job.allocation.licenses if job.allocation is not None else ()
-    return ",".join(f"{term.name}:{term.count}" for term in held) or _NULL
+    return ",".join(f"{term.name}:{term.count}" for term in held)
 
 
-def _het_set(job: Job) -> str:
+def het_set(job: Job) -> str:
     """The ids of a heterogeneous job as ranges: `5-6`."""
     ids = job.het_ids
     if not ids:
@@ -207,16 +207,16 @@ FIELDS: tuple[Field[Job], ...] = (
     _f("GroupId", "G", "GROUP", lambda j, v: str(j.spec.gid)),
     _f("GroupName", "g", "GROUP", lambda j, v: v.group(j.spec.gid)),
     _f("HetJobId", "", "HET_JOB_ID", lambda j, v: het_text(j, j.het_job_id), "PackJobId"),
-    _f("HetJobIdSet", "", "HET_JOB_ID_SET", lambda j, v: _het_set(j), "PackJobIdSet"),
+    _f("HetJobIdSet", "", "HET_JOB_ID_SET", lambda j, v: het_set(j), "PackJobIdSet"),
     _f("HetJobOffset", "", "HET_JOB_OFFSET", lambda j, v: het_text(j, j.het_offset), "PackJobOffset"),
     _f("JobArrayId", "i", "JOBID", lambda j, v: text.job_label(j, v.bitstr)),
     _f("JobId", "A", "JOBID", lambda j, v: str(j.job_id)),
     _f("LastSchedEval", "", "LAST_SCHED_EVAL", lambda j, v: v.time(j.last_sched_eval)),
     _f("Licenses", "W", "LICENSES", lambda j, v: j.spec.licenses or _NULL),
-    _f("LicensesAlloc", "", "LICENSES_ALLOC", lambda j, v: _licenses_alloc(j)),
+    _f("LicensesAlloc", "", "LICENSES_ALLOC", lambda j, v: licenses_held(j) or _NULL),
     _f("MaxCPUs", "", "MAX_CPUS", lambda j, v: str(text.total_cpus(j))),
     _f("MaxNodes", "", "MAX_NODES", lambda j, v: str(j.spec.max_nodes or j.spec.num_tasks)),
-    _f("mem-per-tres", "", "MEM_PER_TRES", lambda j, v: _memory_per_gpu(j)),
+    _f("mem-per-tres", "", "MEM_PER_TRES", lambda j, v: memory_per_gpu(j) or _NOT_AVAILABLE),
     _f("MCSLabel", "", "MCSLABEL", lambda j, v: j.spec.request.mcs_label or _NULL),
     _f("MinCPUs", "c", "MIN_CPUS", lambda j, v: str(j.spec.pn_min_cpus)),
     _f("MinMemory", "m", "MIN_MEMORY", lambda j, v: text.memory_text(j.spec.memory, v.convert)),

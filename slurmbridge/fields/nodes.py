@@ -132,23 +132,13 @@ def gres_used(node: Node) -> str:
     parts = []
     for (name, kind), held in kinds.items():
         label = f"{name}:{kind}" if kind else name
-        indexes = _index_text(held) if held else "N/A"
+        indexes = text.index_text(held) if held else "N/A"
         parts.append(f"{label}:{_amount(sum(busy[index] for index in held))}(IDX:{indexes})")
     return ",".join(parts)
 
 
 def _amount(milli: int) -> str:
     return f"{milli / 1000:g}"
-
-
-def _index_text(indexes: list[int]) -> str:
-    parts: list[list[int]] = []
-    for index in sorted(indexes):
-        if parts and index == parts[-1][1] + 1:
-            parts[-1][1] = index
-        else:
-            parts.append([index, index])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
 
 
 def reason_user(group: NodeGroup, view: View, *, long: bool) -> str:

@@ -190,3 +190,14 @@ def filename_values(job: Job) -> dict[str, str]:
         "u": spec.user,
         "x": spec.name,
     }
+
+
+def index_text(indexes: list[int]) -> str:
+    """Device numbers as ranges: `0-1,3`."""
+    parts: list[list[int]] = []
+    for index in sorted(indexes):
+        if parts and index == parts[-1][1] + 1:
+            parts[-1][1] = index
+        else:
+            parts.append([index, index])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)

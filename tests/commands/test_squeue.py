@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from slurmbridge.commands import squeue
@@ -199,3 +201,19 @@ def test_listing_takes_one_pass_however_many_jobs_there_are() -> None:
     assert ran.out.count("\n") == 2001
     assert counted.looked_up == 1
     assert not ran.effects
+
+
+def test_json_has_slurms_frame_and_one_record_per_job() -> None:
+    document = json.loads(Ran(squeue.main, "squeue --json -j 367,371", site()).out)
+    found = {job["job_id"]: job for job in document["jobs"]}
+    assert found[371]["job_state"] == ["PENDING"]
+    assert found[371]["array_task_string"] == "0-9%3"
+    assert found[367]["time_limit"] == {"set": True, "infinite": False, "number": 30}
+    assert document["meta"]["plugin"]["data_parser"] == "data_parser/v0.0.45"
+    assert {job["name"] for job in document["jobs"]} == {"runner", "arr"}
+
+
+def test_a_data_parser_that_does_not_exist_is_refused() -> None:
+    ran = Ran(squeue.main, "squeue --json=v0.0.1", site())
+    assert ran.rc == 1
+    assert "unable to find plugin: data_parser/v0.0.1" in ran.err
