@@ -107,6 +107,23 @@ def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict) -> st
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+def set_pointer(spool: str, job: int, restarts: int) -> None:
+    """`SPOOL/JOB` leads to the folder of the job's present run: the step socket is found by the job id alone."""
+    temporary = os.path.join(spool, ".pointer-" + secrets.token_hex(8))
+    os.symlink(folder_name(job, restarts, 0), temporary)
+    os.rename(temporary, os.path.join(spool, str(job)))
+
+
+def drop_pointer(spool: str, job: int, restarts: int) -> None:
+    """Remove the pointer unless it leads to another run."""
+    pointer = os.path.join(spool, str(job))
+    try:
+        if os.readlink(pointer) == folder_name(job, restarts, 0):
+            os.unlink(pointer)
+    except OSError:
+        return
+
+
 def release(path: str) -> None:
     """Remove a run's folder. Only what was put there is removed, and nothing below it is followed."""
     gone = os.path.join(os.path.dirname(path), ".gone-" + secrets.token_hex(8))
@@ -122,3 +139,12 @@ def is_alive(record: dict) -> bool:  # type: ignore[type-arg]
     if record.get("boot_id") != process.boot_id():
         return False
     return process.start_ticks(int(record["pid"])) == record.get("start")
+
+
+def last_words(folder: str) -> str:
+    """What is known of a supervisor's death."""
+    try:
+        with open(os.path.join(folder, CRASH), encoding="utf-8", errors="replace") as file:
+            return "the supervisor failed: " + file.read().strip()
+    except FileNotFoundError:
+        return "the supervisor was killed"

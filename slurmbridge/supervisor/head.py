@@ -79,10 +79,7 @@ class Head:
         """Until the run is over and acknowledged."""
         uid = int(self.header["uid"])
         self._step_listener = Listener(self.loop, self.folder, claim.STEP_SOCKET, self.steps.connected, owner=uid)
-        pointer = os.path.join(os.path.dirname(self.folder), str(self.job_id))
-        temporary = f"{pointer}.{os.getpid()}"
-        os.symlink(os.path.basename(self.folder), temporary)
-        os.rename(temporary, pointer)
+        claim.set_pointer(os.path.dirname(self.folder), self.job_id, self.key[1])
         self.peers.assemble(ASSEMBLE_S)
         self.loop.run()
 
@@ -181,7 +178,8 @@ class Head:
     def node_failed(self, rank: int) -> None:
         """A rank's supervisor died."""
         if not self._why:
-            self._message = f"node {self.header['ranks'][rank]['node']} failed"
+            folder = os.path.join(os.path.dirname(self.folder), claim.folder_name(self.job_id, self.key[1], rank))
+            self._message = f"node {self.header['ranks'][rank]['node']} failed: {claim.last_words(folder)}"
             self.kill("node_fail")
         self._check_over()
 
@@ -338,12 +336,7 @@ class Head:
         self.loop.after(self._dial_s, self._dial)
 
     def _leave(self) -> None:
-        pointer = os.path.join(os.path.dirname(self.folder), str(self.job_id))
-        try:
-            if os.readlink(pointer) == os.path.basename(self.folder):
-                os.unlink(pointer)
-        except OSError:
-            pass
+        claim.drop_pointer(os.path.dirname(self.folder), self.job_id, self.key[1])
         claim.release(self.folder)
         if self._link is not None:
             self._link.abandon()

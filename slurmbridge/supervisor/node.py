@@ -91,6 +91,11 @@ class NodeRun:
             return
         self.space.signal_tree(number, roots)
 
+    def end_sessions(self, sessions: set[int]) -> None:
+        """SIGKILL to what is left in these sessions (leaders as the job's own process table names them)."""
+        if sessions and not self._ending:
+            self.space.end_sessions(sessions)
+
     def signal_all(self, number: int) -> None:
         """To every process of the job here."""
         if not self._ending:

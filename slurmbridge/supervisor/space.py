@@ -139,6 +139,17 @@ class Space:
         if pids:
             self._as_inside(lambda: [_kill(pid, number) for pid in pids])
 
+    def end_sessions(self, sessions: set[int]) -> None:
+        """SIGKILL to the living processes of these sessions."""
+        pids = [process.pid for process in self.processes() if process.session in sessions]
+        if not pids:
+            return
+        if self._inner:
+            self._as_inside(lambda: [_kill(pid, signal.SIGKILL) for pid in pids])
+        else:
+            for pid in pids:
+                _kill(pid, signal.SIGKILL)
+
     def _as_inside(self, call: Callable[[], object]) -> None:
         """By a process in the namespace, whose pids are meant; its kill(-1) spares the first process and itself."""
         pid = os.fork()

@@ -88,15 +88,15 @@ def set_limits(limits: list[list], out: list[bytes]) -> None:  # type: ignore[ty
             out.append(log_line(f"Can't propagate RLIMIT_{name} of {soft} from submit host: {reason}"))
 
 
-def enter_directory(path: str, out: list[bytes]) -> str:
+def enter_directory(path: str, out: list[bytes], *, first: bool = True) -> str:
     """Working directory as the user; /tmp when it cannot be had. Returns where we are."""
     try:
         os.chdir(path)
         return path
     except OSError as error:
         line = f"couldn't chdir to `{path}': {os.strerror(error.errno or errno.EIO)}: going to /tmp instead"
-    # slurmstepd tries once for its files and once for the task, and says so each time
-    out.extend([log_line(line), log_line(line)])
+    # slurmstepd tries once for a node's files and once for each task, and says so each time
+    out.extend([log_line(line)] * (2 if first else 1))
     os.chdir("/tmp")
     return "/tmp"
 

@@ -42,6 +42,7 @@ class RunningStep:
         self.usage: dict[str, object] = dict(NOTHING)
         self.cancelled = False
         self.announced = False
+        self.early: list[tuple[bytes, bytes]] = []  # standard input that came before the tasks
 
     @property
     def holds(self) -> bool:
@@ -142,6 +143,8 @@ class Steps:
             "step": step.step,
             "notes": list(plan.notes),
             "kill_wait": self._head.header["kill_wait"],
+            "kill_on_bad_exit": self._head.header["kill_on_bad_exit"],
+            "wait_time": self._head.header["wait_time"],
             "nodes": [
                 {"name": ranks[rank]["node"], "tasks": list(ids)}
                 for rank, ids in zip(plan.ranks, plan.tasks, strict=True)
@@ -177,7 +180,14 @@ class Steps:
 
     def _from_client(self, step: RunningStep, kind: bytes, payload: bytes) -> None:
         if kind == wire.GO and step.plan is not None and not step.is_started:
+            go = decode(payload) if payload else {}
+            if "multi" in go:
+                step.request["multi"] = go["multi"]
             self._launch(step)
+            for early, content in step.early:
+                self._from_client(step, early, content)
+        elif kind in (wire.STDIN, wire.STDIN_END) and step.plan is not None and not step.is_started:
+            step.early.append((kind, payload))
         elif kind in (wire.STDIN, wire.STDIN_END) and step.plan is not None:
             number = wire.parse_data(payload)[0] if kind == wire.STDIN else int(payload)
             for rank, ids in zip(step.plan.ranks, step.plan.tasks, strict=True):

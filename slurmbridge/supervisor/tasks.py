@@ -35,7 +35,7 @@ class Task:
         self.outputs: dict[int, bytes] = {}  # open descriptor -> kind
         self.status: int | None = None
         self.stderr: int | None = None
-        self.is_told = False
+        self.inner = 0  # as the job's own process table names it
 
 
 class Part:
@@ -44,10 +44,6 @@ class Part:
     def __init__(self, step: int, spec: dict, env: dict[str, str]) -> None:  # type: ignore[type-arg]
         self.step, self.spec, self.env = step, spec, env
         self.tasks: dict[int, Task] = {}
-
-    @property
-    def is_over(self) -> bool:
-        return all(task.status is not None and not task.outputs for task in self.tasks.values())
 
 
 class Tasks:
@@ -148,6 +144,7 @@ class Tasks:
             for end in theirs:
                 if isinstance(end, int):
                     os.close(end)
+        task.inner = self._node.space.inner_pid(task.pid)
         self._watch_status(status, task)
         if ours[0] >= 0:
             os.set_blocking(ours[0], False)
@@ -206,15 +203,14 @@ class Tasks:
             if data:
                 self._emit(part.step, task.outputs[fd], wire.data(task.number, data))
                 return
-            self._close_output(part, task, fd)
+            self._close_output(task, fd)
 
         self._node.loop.watch(fd, IN, ready)
 
-    def _close_output(self, part: Part, task: Task, fd: int) -> None:
-        self._node.loop.forget(fd)
-        del task.outputs[fd]
-        os.close(fd)
-        self._finish(part, task)
+    def _close_output(self, task: Task, fd: int) -> None:
+        if task.outputs.pop(fd, None) is not None:
+            self._node.loop.forget(fd)
+            os.close(fd)
 
     def _feed(self, task: Task) -> None:
         fd = task.stdin
@@ -240,40 +236,38 @@ class Tasks:
         # what the task left in its pipes is read before its end is told; what its children write later is not awaited
         for fd in list(task.outputs):
             self._drain(part, task, fd)
-        for manager in (task.stdin, task.stderr):
-            if manager is not None:
-                self._node.loop.forget(manager)
-                os.close(manager)
+        for end in (task.stdin, task.stderr):
+            if end is not None:
+                self._node.loop.forget(end)
+                os.close(end)
         task.stdin = task.stderr = None
-        self._finish(part, task)
+        value = {"task": task.number, "node": self._node.node, "status": status}
+        self._emit(part.step, wire.DONE, encode(value))
+        if all(each.status is not None for each in part.tasks.values()):
+            self._finish(part)
 
     def _drain(self, part: Part, task: Task, fd: int) -> None:
         while True:
             try:
                 data = os.read(fd, CHUNK)
-            except (BlockingIOError, OSError):
-                break
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
             if not data:
-                break
+                self._close_output(task, fd)
+                return
             self._emit(part.step, task.outputs[fd], wire.data(task.number, data))
-        if self._node.roots(part.step):
-            # the step goes on: a background process of this task may still write
-            return
-        self._close_output(part, task, fd)
 
-    def _finish(self, part: Part, task: Task) -> None:
-        if task.status is None:
-            return
-        if not task.is_told:
-            task.is_told = True
-            value = {"task": task.number, "node": self._node.node, "status": task.status}
-            self._emit(part.step, wire.DONE, encode(value))
-        if part.step in self._parts and not self._node.roots(part.step):
-            del self._parts[part.step]
-            for each in part.tasks.values():
-                for fd in list(each.outputs):
-                    self._drain(part, each, fd)
-            self._emit(part.step, wire.PART_ENDED, encode({"usage": self._node.usage(part.step)}))
+    def _finish(self, part: Part) -> None:
+        """All tasks have ended: what they left running in their sessions ends with them."""
+        del self._parts[part.step]
+        self._node.end_sessions({task.inner for task in part.tasks.values()} - {0})
+        for task in part.tasks.values():
+            for fd in list(task.outputs):
+                self._drain(part, task, fd)
+                self._close_output(task, fd)
+        self._emit(part.step, wire.PART_ENDED, encode({"usage": self._node.usage(part.step)}))
 
     def _child(
         self,
@@ -288,7 +282,7 @@ class Tasks:
         spawn.set_limits(step["rlimits"], lines)
         node.identity.become()
         os.umask(int(step["umask"]))
-        cwd = spawn.enter_directory(str(step["cwd"]), lines)
+        cwd = spawn.enter_directory(str(step["cwd"]), lines, first=spec is step["tasks"][0])
         append = bool(step.get("append"))
         stdin, stdout, stderr = ends
         failed = ""

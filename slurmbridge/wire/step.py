@@ -5,7 +5,7 @@ passes the parts on to the other ranks over their links, there with the step's n
 (`number`, `unnumber`). Unknown keys of JSON payloads are ignored; an unknown version is refused.
 
 srun to rank 0
-    q  request: pack(version, JSON request, environment)       g  go: srun is ready, start the tasks
+    q  request: pack(version, JSON request, environment)       g  go: srun is ready, start the tasks: {} or {"multi": [argv...]}
     i  standard input: pack(task or -1 for all, data)          e  its end: pack(task or -1)
     s  signal: {"signal"}                                      l  list running steps (sattach, sstat)
 rank 0 to srun
@@ -18,9 +18,9 @@ rank 0 to rank k: n  part: pack(JSON part, environment); i, e, s as above
 rank k to rank 0: o, x, d, m as above; u  all tasks of the part have ended: {"usage"}
 
 Request (all optional but argv, cwd): argv, cwd, umask, name, submit_line, nodes, ntasks, cpus_per_task, per_node,
-nodelist, exclude, relative, distribution, plane, exact, overlap, external, overcommit, immediate, kill_on_bad_exit,
-wait, mpi, multi (list of per-task argv), gpus, gpus_per_node, gpus_per_task, out, err, in (node-side patterns), append,
-label, pty, limit (seconds), rlimits, log (debug level), tty.
+nodelist, exclude, relative, distribution, plane, exact, overlap, external, overcommit, immediate, mpi, gpus,
+gpus_per_node, gpus_per_task, out, err, in (node-side patterns), append, rlimits, log (debug level), client (what srun
+keeps for itself: label, unbuffered, output, error, input, quiet, kill, wait, multi, disable_status).
 """
 
 from __future__ import annotations

@@ -63,15 +63,7 @@ def examine(spool: str, key: RunKey) -> tuple[str, Value]:
         return GONE, {}
     if record.get("boot_id") != process.boot_id():
         return DEAD, {"message": REBOOTED}
-    return DEAD, {"message": _last_words(head)}
-
-
-def _last_words(folder: str) -> str:
-    try:
-        with open(os.path.join(folder, claim.CRASH), encoding="utf-8", errors="replace") as file:
-            return "the supervisor failed: " + file.read().strip()
-    except FileNotFoundError:
-        return "the supervisor was killed"
+    return DEAD, {"message": claim.last_words(head)}
 
 
 def _is_clean(key: RunKey, record: Value) -> bool:
@@ -100,6 +92,7 @@ def _is_clean(key: RunKey, record: Value) -> bool:
 
 
 def release_run(spool: str, key: RunKey) -> None:
-    """Remove all folders of a run."""
+    """Remove all folders of a run, and the job's pointer when it means this run."""
+    claim.drop_pointer(spool, key.job_id, key.restarts)
     for folder in folders(spool, key):
         claim.release(folder)

@@ -307,6 +307,9 @@ class LocalRuntime:
             run.look_s = LOOK_FIRST_S
             return
         verdict, value = found.examine(self._spool, run.key)
+        if verdict == found.GONE:
+            # folders of ranks whose supervisors died, or of a launch that lost its first rank
+            found.release_run(self._spool, run.key)
         if verdict == found.GONE and run.is_ended:
             self._forget(run)
         elif verdict in (found.ALIVE, found.DYING):
