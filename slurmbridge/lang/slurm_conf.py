@@ -73,7 +73,7 @@ def read_cluster(files: Mapping[str, str], conf_name: str, *, cpus: int, memory_
         without_effect=tuple(sorted([*notes, *nodes.without_effect], key=lambda note: note[1])),
         **_control(hosts, plain),
     )
-    return msgspec.structs.replace(config, **_settings(plain))
+    return _derived(msgspec.structs.replace(config, **_settings(plain)), plain)
 
 
 def _take_plain(line: ConfLine, plain: dict[str, Pair], notes: list[tuple[str, int, str]]) -> None:
@@ -100,6 +100,8 @@ def _control(hosts: list[Pair], plain: Mapping[str, Pair]) -> dict[str, str]:
         name, _, rest = hosts[0].value.partition("(")
         return {"control_host": name, "control_addr": rest.rstrip(")")}
     old = plain.get("controlmachine")
+    if old is None and "slurmctldaddr" in plain:
+        return {"control_addr": plain["slurmctldaddr"].value}
     return (
         {"control_host": old.value, "control_addr": plain["controladdr"].value if "controladdr" in plain else ""}
         if old
@@ -115,6 +117,18 @@ def _settings(plain: Mapping[str, Pair]) -> dict[str, Any]:
             field, read = FIELDS[name]
             fields[field] = read(pair)
     return fields
+
+
+def _derived(config: ClusterConfig, plain: Mapping[str, Pair]) -> ClusterConfig:
+    """Settings that follow from others: tasks of one array, root's jobs in every partition."""
+    words = dict(word.partition("=")[::2] for word in config.scheduler_parameters.replace(" ", "").split(","))
+    tasks = words.get("max_array_tasks", "")
+    partitions = config.partitions
+    if "disablerootjobs" in plain and values.switch(plain["disablerootjobs"]):
+        partitions = tuple(msgspec.structs.replace(each, disable_root_jobs=True) for each in partitions)
+    return msgspec.structs.replace(
+        config, partitions=partitions, max_array_tasks=int(tasks) if tasks.isdigit() else config.max_array_size
+    )
 
 
 def default_cluster(*, cpus: int, memory_mib: int, host: str) -> ClusterConfig:

@@ -1,0 +1,219 @@
+"""The scancel command: which jobs are meant, and what is asked for each?
+
+Follows scancel(1): ids name jobs, array tasks, het components and steps; filters choose among the jobs of the queue; both
+together must hold. A foreign job is an error, a job that is gone is only mentioned with -v. The exit code is the low byte
+of Slurm's last error number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import Any
+
+import msgspec
+
+from slurmbridge import SLURM_VERSION
+from slurmbridge.commands.effects import Call, Change, Command, Effect, FileData, Outcome, Print, ReadStdin, Site, Sleep
+from slurmbridge.commands.job_targets import Target
+from slurmbridge.commands.listing import cluster_problem
+from slurmbridge.commands.scancel_options import HELP, USAGE, Request, read
+from slurmbridge.commands.scontrol_jobs import label
+from slurmbridge.errors import SlurmErrno
+from slurmbridge.fields import text
+from slurmbridge.model.job import Job
+from slurmbridge.model.states import JobFlag
+
+EXIT_CODES = {
+    SlurmErrno.ACCESS_DENIED: 210,
+    SlurmErrno.USER_ID_MISSING: 218,
+    SlurmErrno.NOT_HETJOB_COMPONENT: 60,
+    SlurmErrno.INVALID_STEP_ID: 225,
+    SlurmErrno.DISABLED: 246,
+    SlurmErrno.NOT_SUPPORTED: 246,
+}
+"""Low byte of Slurm's error numbers."""
+_GONE = (SlurmErrno.INVALID_JOB_ID, SlurmErrno.ALREADY_DONE, SlurmErrno.JOB_FINISHED, SlurmErrno.INVALID_STEP_ID)
+MAX_RETRIES = 10
+FIRST_DELAY_S = 5
+"""A signal to a job that has not started is tried again, waiting 5, 6, 7 ... seconds, as Slurm's own scancel does."""
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One request: what the user calls it, its address, the job as far as it is known."""
+
+    shown: str
+    target: Target
+    job: Job | None = None
+
+
+def main(call: Call, site: Site) -> Command:
+    asked = read(call, site)
+    if isinstance(asked, str):
+        yield Print({"help": HELP, "usage": USAGE}.get(asked, f"slurm-wlm {SLURM_VERSION}\n"))
+        return 0
+    if not isinstance(asked, Request):
+        yield Print("".join(line + "\n" for line in asked.lines), 2)
+        return asked.exit_code
+    problem = cluster_problem("scancel", asked.clusters, site) if asked.clusters else ()
+    if problem:
+        yield Print("".join(line + "\n" for line in problem), 2)
+        return 1
+    items = _chosen(asked, call, site)
+    if not items and not asked.targets and asked.verbose > 0:
+        names = "".join(f"{name}={value} " for name, value in asked.filters)
+        yield Print(f"scancel: error: No active jobs match ALL job filters, including: {names}\n", 2)
+    code = 0
+    for item in items:
+        if asked.interactive and item.job is not None:
+            agreed = yield from _confirmed(item, asked)
+            if not agreed:
+                continue
+        code = (yield from _cancel(item, asked)) or code
+    return code
+
+
+# ---- which ----
+
+
+def _chosen(asked: Request, call: Call, site: Site) -> list[Item]:
+    if asked.targets:
+        found = [_named(target, site) for target in asked.targets]
+        if not asked.filters:
+            return found
+        return [item for item in found if item.job is None or _matches(item.job, asked, site)]
+    items = []
+    for job in site.jobs():
+        if not job.is_finished and _matches(job, asked, site) and _is_whole(job):
+            items.append(Item(shown=text.job_label(job), target=Target(text=label(job), job_id=job.job_id,
+                              tasks=_tasks(job)), job=job))  # fmt: skip
+    return items
+
+
+def _is_whole(job: Job) -> bool:
+    """A het job is cancelled by its first component."""
+    return not job.het_job_id or job.het_offset == 0
+
+
+def _tasks(job: Job) -> tuple[int, ...] | None:
+    if job.array_task_id is not None:
+        return (job.array_task_id,)
+    if not job.tasks:
+        return None
+    return tuple(task for first, last, step in job.tasks for task in range(first, last + 1, step))
+
+
+def _named(target: Target, site: Site) -> Item:
+    job: Job | None = None
+    if target.tasks is not None:
+        family = site.jobs_of_array(target.job_id)
+        task = target.tasks[0]
+        job = next((each for each in family if each.array_task_id == task), None)
+        job = job or next((each for each in family if each.tasks and any(a <= task <= b for a, b, _ in each.tasks)), None)
+    elif target.offset is not None:
+        job = next((each for each in site.jobs_of_het(target.job_id) if each.het_offset == target.offset), None)
+    else:
+        job = site.job(target.job_id) or next(iter(site.jobs_of_array(target.job_id)), None)
+    return Item(shown=target.text, target=target, job=job)
+
+
+def _matches(job: Job, asked: Request, site: Site) -> bool:
+    spec = job.spec
+    where = {share.node for share in job.allocation.nodes} if job.allocation else set()
+    state = job.state.name if JobFlag.COMPLETING not in job.flags else "COMPLETING"
+    partitions = (job.allocation.partition,) if job.allocation else spec.partitions
+    return (
+        not job.is_finished
+        and _one_of(asked.account, (spec.account,))
+        and _one_of(asked.name, (spec.name,))
+        and _one_of(asked.partition, partitions)
+        and _one_of(asked.qos, (spec.qos,))
+        and _one_of(asked.reservation, (spec.reservation,))
+        and _one_of(asked.wckey, (spec.wckey,))
+        and (asked.uid is None or asked.uid == spec.uid)
+        and (not asked.states or state in asked.states)
+        and (not asked.nodes or bool(where & set(asked.nodes)))
+    )
+
+
+def _one_of(wanted: str | None, have: Iterable[str]) -> bool:
+    return wanted is None or any(each in wanted.split(",") for each in have)
+
+
+# ---- asking ----
+
+
+def _confirmed(item: Item, asked: Request) -> Generator[Effect, Any, bool]:
+    assert item.job is not None
+    job = item.job
+    partition = job.allocation.partition if job.allocation else ",".join(job.spec.partitions)
+    step = item.target.step
+    what = f"step_id={item.shown}" if step is not None else f"job_id={item.shown}"
+    verb = "Cancel" if asked.signal is None else "Signal"
+    while True:
+        yield Print(f"{verb} {what} name={job.spec.name} partition={partition} [y/n]? ")
+        line: FileData = yield ReadStdin(line=True)
+        answer = line.data[:1].lower()
+        if answer in (b"y", b"n"):
+            return answer == b"y"
+        if not line.data:
+            return False
+
+
+# ---- doing ----
+
+
+def _cancel(item: Item, asked: Request) -> Command:
+    target = item.target
+    is_signal = asked.signal is not None or asked.scope != ""
+    number = 9 if asked.signal is None else asked.signal
+    change = Change(
+        verb="signal" if is_signal or target.step is not None else "cancel", job_id=target.job_id,
+        array_tasks=target.tasks, het_offset=target.offset, step_id=target.step, signal=number, scope=asked.scope,
+    )  # fmt: skip
+    code = 0
+    for attempt in range(MAX_RETRIES + 1):
+        if asked.verbose > 0 and attempt == 0:
+            yield Print(f"scancel: {_announcement(item, asked)}\n", 2)
+        outcome: Outcome = yield change
+        refused = [errno for _, errno in outcome.results if errno is not None]
+        if not outcome.results:
+            refused = [SlurmErrno.INVALID_JOB_ID]
+        if SlurmErrno.JOB_PENDING in refused and attempt < MAX_RETRIES:
+            if asked.verbose > 0:
+                yield Print("scancel: Job is in transitional state, retrying\n", 2)
+            yield Sleep(FIRST_DELAY_S + attempt)
+            continue
+        code = yield from _complain(item, asked, refused)
+        break
+    return code
+
+
+def _announcement(item: Item, asked: Request) -> str:
+    what = "step" if item.target.step is not None else "job"
+    if asked.signal is not None and asked.signal != 9:
+        scope = {"full": "full ", "batch": "batch "}.get(asked.scope, "")
+        return f"Signal {asked.signal} to {scope}{what} {item.shown}"
+    scope = {"full": "full ", "batch": "batch "}.get(asked.scope, "")
+    return f"Terminating {scope}{what} {item.shown}"
+
+
+def _complain(item: Item, asked: Request, refused: list[SlurmErrno]) -> Command:
+    """One line for the first refusal. A job that is gone is no error, unless a signal was asked for."""
+    if not refused:
+        return 0
+    serious = next((errno for errno in refused if errno not in _GONE), None)
+    errno = serious or refused[0]
+    is_step = item.target.step is not None
+    insists = asked.signal is not None or asked.scope == "batch" or (bool(asked.filters) and bool(asked.targets))
+    is_silent = serious is None and asked.verbose == 0 and not insists and not is_step
+    if errno in (SlurmErrno.ALREADY_DONE, SlurmErrno.JOB_FINISHED) and serious is None:
+        errno = SlurmErrno.INVALID_JOB_ID if insists else SlurmErrno.ALREADY_DONE
+    if not is_silent and not (asked.quiet and serious is None):
+        kind = "job step id" if is_step else "job id"
+        shown = str(item.target.job_id) if is_step and item.target.tasks is None else item.shown
+        yield Print(f"scancel: error: Kill job error on {kind} {shown}: {errno.text}\n", 2)
+    if serious is not None:
+        return EXIT_CODES.get(serious, 1)
+    if is_step:
+        return EXIT_CODES[SlurmErrno.INVALID_STEP_ID] if item.target.tasks is None else 1
+    return 1 if insists else 0

@@ -1,0 +1,155 @@
+"""What may `scontrol update node` change, and what is the node afterwards?
+
+Follows scontrol(1), "Specifications for update command, nodes". States: DRAIN, DOWN and FAIL need a reason (the command
+asks for it), RESUME and UNDRAIN take them back, IDLE ends DOWN. Nothing is switched on or off here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from slurmbridge.errors import SlurmErrno
+from slurmbridge.model.cluster import Node
+from slurmbridge.model.states import NodeBase, NodeFlag
+
+STATES = (
+    "NORESP", "CANCEL_REBOOT", "DOWN", "DRAIN", "FAIL", "FUTURE", "RESUME", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE",
+    "POWER_DOWN", "POWER_UP", "UNDRAIN", "IDLE",
+)  # fmt: skip
+NEED_REASON = ("DOWN", "DRAIN", "FAIL")
+_UNSUPPORTED = ("FUTURE", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "POWER_DOWN", "POWER_UP", "CANCEL_REBOOT")
+Answer = Node | SlurmErrno
+
+
+class NodeField(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+    typed: str  # "text", "count", "state", "names"
+    least: int = 3
+
+
+FIELDS = (
+    NodeField(key="ActiveFeatures", typed="names"),
+    NodeField(key="AvailableFeatures", typed="names"),
+    NodeField(key="Features", typed="names", least=1),
+    NodeField(key="Comment", typed="text"),
+    NodeField(key="Extra", typed="text", least=1),
+    NodeField(key="Gres", typed="text", least=1),
+    NodeField(key="NodeAddr", typed="text", least=5),
+    NodeField(key="NodeHostName", typed="text", least=5),
+    NodeField(key="Reason", typed="text", least=1),
+    NodeField(key="State", typed="state", least=1),
+    NodeField(key="Weight", typed="count", least=1),
+)
+BY_KEY = {field.key: field for field in FIELDS}
+
+
+def find_field(text: str) -> NodeField | None:
+    """By name or a beginning that is long enough; case does not count."""
+    word = text.lower()
+    exact = next((field for field in FIELDS if field.key.lower() == word), None)
+    return exact or next((f for f in FIELDS if len(word) >= f.least and f.key.lower().startswith(word)), None)
+
+
+def find_state(text: str) -> str | None:
+    """A state by name or beginning, as scontrol takes it."""
+    word = text.upper()
+    if word in STATES:
+        return word
+    return next((state for state in STATES if len(word) >= 3 and state.startswith(word)), None)
+
+
+def apply_node_update(node: Node, fields: Sequence[tuple[str, Any]], *, now: float, uid: int) -> Answer:
+    """The node after all changes, or the first refusal."""
+    changed = node
+    values = dict(fields)
+    for key, value in fields:
+        if key not in BY_KEY:
+            return SlurmErrno.NOT_SUPPORTED
+        answer = _APPLY[key](changed, value, values)
+        if isinstance(answer, SlurmErrno):
+            return answer
+        changed = answer
+    if "Reason" in values:
+        reason = values["Reason"]
+        changed = replace(
+            changed, reason=reason, reason_uid=uid if reason else None, reason_time=now if reason else None
+        )
+    return changed
+
+
+def _state(node: Node, state: str, values: dict[str, Any]) -> Answer:
+    flags = node.flags
+    if state in _UNSUPPORTED:
+        return SlurmErrno.NOT_SUPPORTED
+    if state == "DRAIN":
+        return replace(node, flags=flags | {NodeFlag.DRAIN})
+    if state == "FAIL":
+        return replace(node, flags=(flags | {NodeFlag.FAIL}) - {NodeFlag.DRAIN})
+    if state == "DOWN":
+        return replace(node, base=NodeBase.DOWN, flags=flags - {NodeFlag.DRAIN, NodeFlag.FAIL})
+    if state == "NORESP":
+        return replace(node, flags=flags | {NodeFlag.NOT_RESPONDING})
+    if state == "UNDRAIN":
+        return _without_reason(replace(node, flags=flags - {NodeFlag.DRAIN, NodeFlag.FAIL}))
+    held = NodeFlag.DRAIN in flags or NodeFlag.FAIL in flags or node.base in (NodeBase.DOWN, NodeBase.FUTURE)
+    if state == "RESUME" and not held and NodeFlag.NOT_RESPONDING not in flags:
+        return SlurmErrno.NODE_TRANSITION
+    base = NodeBase.IDLE if node.base in (NodeBase.DOWN, NodeBase.FUTURE, NodeBase.UNKNOWN) else node.base
+    gone = {NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.NOT_RESPONDING}
+    return _without_reason(replace(node, base=base, flags=flags - gone))
+
+
+def _without_reason(node: Node) -> Node:
+    return replace(node, reason="", reason_uid=None, reason_time=None)
+
+
+def _features(node: Node, names: tuple[str, ...], values: dict[str, Any]) -> Answer:
+    return replace(node, conf=replace(node.conf, features=names), features_active=names)
+
+
+def _active(node: Node, names: tuple[str, ...], values: dict[str, Any]) -> Answer:
+    available = values.get("AvailableFeatures", values.get("Features", node.conf.features))
+    return replace(node, features_active=names) if set(names) <= set(available) else SlurmErrno.INVALID_FEATURE
+
+
+def _gres(node: Node, text: str, values: dict[str, Any]) -> Answer:
+    """Devices are those of gres.conf: only the same text is taken."""
+    return node if text == node.conf.gres else SlurmErrno.INVALID_GRES
+
+
+def _conf(field: str) -> Callable[[Node, Any, dict[str, Any]], Answer]:
+    def apply(node: Node, value: Any, values: dict[str, Any]) -> Answer:
+        return replace(node, conf=replace(node.conf, **{field: value}))
+
+    return apply
+
+
+def _own(field: str) -> Callable[[Node, Any, dict[str, Any]], Answer]:
+    def apply(node: Node, value: Any, values: dict[str, Any]) -> Answer:
+        return replace(node, **{field: value})
+
+    return apply
+
+
+def _later(node: Node, value: Any, values: dict[str, Any]) -> Answer:
+    """Reason: set at the end, because a state change clears it."""
+    return node
+
+
+_APPLY: dict[str, Callable[[Node, Any, dict[str, Any]], Answer]] = {
+    "ActiveFeatures": _active,
+    "AvailableFeatures": _features,
+    "Features": _features,
+    "Comment": _own("comment"),
+    "Extra": _own("extra"),
+    "Gres": _gres,
+    "NodeAddr": _conf("address"),
+    "NodeHostName": _conf("host"),
+    "Reason": _later,
+    "State": _state,
+    "Weight": _conf("weight"),
+}
