@@ -49,7 +49,10 @@ class SlurmErrno(enum.Enum):
     USER_ID_MISSING = ("Invalid user id", 403)
     JOB_NOT_PENDING = ("Job is no longer pending execution", 409)
     JOB_PENDING = ("Job is pending execution", 409)
-    JOB_FINISHED = ("Job/step already completing or completed", 409)
+    JOB_FINISHED = ("Job has already finished", 409)
+    JOB_NOT_SUSPENDED = ("Job is not suspended", 409)
+    NODE_TRANSITION = ("Invalid node state transition", 409)
+    RESERVATION_OVERLAP = ("Requested reservation overlaps with another reservation", 409)
     JOB_HELD = ("Job is in held state, pending scheduler release", 409)
     DISABLED = ("Requested operation is presently disabled", 409)
     NOT_HETJOB_COMPONENT = (
@@ -67,6 +70,11 @@ class SlurmErrno(enum.Enum):
     JOB_SCRIPT_MISSING = ("Job script not specified or is missing", 404)
     RESERVATION_BUSY = ("Requested reservation is in use", 409)
     INVALID_PARAMETER = ("Invalid user request", 422)
+    INVALID_TIME_MIN = ("Invalid time-min specification (exceeds job's time or other limits)", 422)
+    INVALID_GRES_MIX = ("Invalid GRES specification (with and without type identification)", 422)
+    NO_DEFAULT_PARTITION = ("No partition specified or system default partition", 422)
+    GROUP_NOT_ALLOWED = ("User's group not permitted to use this partition", 403)
+    BAD_TASK_COUNT = ("Task count specification invalid", 422)
 
     @property
     def text(self) -> str:
