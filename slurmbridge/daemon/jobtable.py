@@ -6,9 +6,10 @@ loop alone touches it.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from slurmbridge.lifecycle import arrays
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.states import JobFlag
 
@@ -32,6 +33,7 @@ class JobTable:
         self._names: dict[tuple[int, str], set[int]] = defaultdict(set)  # unfinished, for singleton
         self._singletons: dict[tuple[int, str], set[int]] = defaultdict(set)  # by user and name
         self._steps: dict[int, dict[int, Step]] = defaultdict(dict)
+        self._open: Counter[tuple[str, str, str]] = Counter()  # (user, account, QOS) -> jobs not ended, tasks counted
         self._waiting: set[int] = set()  # pending with a dependency
 
     def __len__(self) -> int:
@@ -52,6 +54,8 @@ class JobTable:
         self._jobs[job.job_id] = job
         if before is None:
             self._index(job)
+        self._count(before, -1)
+        self._count(job, 1)
         if is_over(job):
             self._names[(job.spec.uid, job.spec.name)].discard(job.job_id)
         elif before is None or is_over(before) or before.spec.name != job.spec.name:
@@ -64,6 +68,23 @@ class JobTable:
             else:
                 self._waiting.discard(job.job_id)
         return before
+
+    def _count(self, job: Job | None, sign: int) -> None:
+        if job is not None and not is_over(job):
+            key = (job.spec.user, job.spec.account, job.spec.qos)
+            self._open[key] += sign * (arrays.count(job.tasks) if job.tasks else 1)
+            if not self._open[key]:
+                del self._open[key]
+
+    def count_open(self, user: str, account: str, qos: str) -> int:
+        """Jobs submitted and not ended, every task of an array; an empty name counts all."""
+        return sum(
+            number
+            for (its_user, its_account, its_qos), number in self._open.items()
+            if (not user or user == its_user)
+            and (not account or account == its_account)
+            and (not qos or qos == its_qos)
+        )
 
     def _index(self, job: Job) -> None:
         if job.array_job_id:
@@ -79,7 +100,7 @@ class JobTable:
 
     def forget(self, job: Job) -> None:
         """A finished job whose time is up, or a submission that did not become durable."""
-        self._jobs.pop(job.job_id, None)
+        self._count(self._jobs.pop(job.job_id, None), -1)
         for index, key in ((self._arrays, job.array_job_id), (self._hets, job.het_job_id)):
             if key and key in index:
                 index[key].pop(job.job_id, None)
@@ -115,11 +136,9 @@ class JobTable:
 
     def array_task(self, array_job_id: int, task: int) -> Job | None:
         """The task as a job of its own, or the record that still holds it."""
-        from slurmbridge.lifecycle.arrays import contains
-
         for job_id in self._arrays.get(array_job_id, ()):
             job = self._jobs[job_id]
-            if (not job.tasks and job.array_task_id == task) or (job.tasks and contains(job.tasks, task)):
+            if (not job.tasks and job.array_task_id == task) or arrays.contains(job.tasks, task):
                 return job
         return None
 

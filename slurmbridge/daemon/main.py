@@ -21,8 +21,8 @@ from slurmbridge.daemon.alterations import Alterations
 from slurmbridge.daemon.changes import Changes
 from slurmbridge.daemon.core import Core, Ids
 from slurmbridge.daemon.deadlines import end_missed
-from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.jobtable import holds_resources
+from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.locking import Lock
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.names import Names

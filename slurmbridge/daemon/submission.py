@@ -17,7 +17,7 @@ from slurmbridge.commands.effects import Call, Component, Submit, Submitted
 from slurmbridge.daemon.core import Core, new_sluid
 from slurmbridge.daemon.requests import Blobs, encode_environment
 from slurmbridge.errors import SlurmErrno
-from slurmbridge.lang import arrays
+from slurmbridge.lang import arrays, rlimits
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.states import Reason
 from slurmbridge.model.verdict import Refused
@@ -107,6 +107,8 @@ class Submissions:
             now=call.now,
             script_path=component.script_path,
             batch=wanted.batch,
+            job_exists=lambda job_id: bool(memory.table.family(job_id)),
+            count_jobs=memory.table.count_open,
         )
 
     def _jobs(self, call: Call, components: Sequence[Component], specs: Sequence[Resolved], first: int) -> list[Job]:
@@ -125,8 +127,16 @@ class Submissions:
             env_sha=self.blobs.keep(encode_environment(component.env)),
             script_args=component.script_args,
             groups=call.groups,
-            rlimits=call.rlimits,
+            rlimits=self._propagated(call, component),
         )
+
+    def _propagated(self, call: Call, component: Component) -> tuple[tuple[str, int, int], ...]:
+        """The caller's limits that travel with the job: --propagate, else PropagateResourceLimits."""
+        asked = component.request.propagate
+        names = rlimits.parse(asked) if asked else self.core.memory.config.propagate_limits
+        if "ALL" in names:
+            return call.rlimits
+        return tuple(limit for limit in call.rlimits if limit[0] in names)
 
     def _job(
         self,
