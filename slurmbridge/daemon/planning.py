@@ -26,6 +26,7 @@ from slurmbridge.sched import frames
 log = logging.getLogger(__name__)
 
 REST_LIMIT_S = 1.0  # longest pause between cycles under load
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0  # before a broken planner is started again
 
 
 class Planning:
@@ -97,6 +98,7 @@ class Planning:
         await self._end_worker()
 
     async def _run(self) -> None:
+        pause = FIRST_PAUSE_S
         while True:
             await self._sleep()
             self._wakeup.clear()
@@ -107,8 +109,10 @@ class Planning:
                 await self._end_worker()
                 self._whole = True
                 self._wakeup.set()
-                await asyncio.sleep(0.2)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE_S)
                 continue
+            pause = FIRST_PAUSE_S
             await asyncio.sleep(min(self.last_cycle_s, REST_LIMIT_S))
 
     async def _sleep(self) -> None:
