@@ -19,7 +19,7 @@ from slurmbridge.submit import getopt
 VERSION = f"slurm-wlm {SLURM_VERSION}"
 _PARSERS = ("v0.0.43", "v0.0.42", "v0.0.45", "v0.0.44")
 DATA_PARSER = "v0.0.45"
-_STRUCTURED = frozenset({"squeue"})
+_STRUCTURED = frozenset({"scontrol", "squeue"})
 """Commands that write --json and --yaml."""
 
 
@@ -67,10 +67,15 @@ def make_view(call: Call, site: Site, *, convert: bool = True, unit: str = "", e
     )
 
 
+def is_number(text: str) -> bool:
+    """Decimal digits of ASCII alone."""
+    return text.isascii() and text.isdigit()
+
+
 def bitstr_length(call: Call) -> int:
     """SLURM_BITSTR_LEN: how long the text of an array's tasks may get (0 = as long as it is)."""
     text = call.env.get("SLURM_BITSTR_LEN", "")
-    return int(text) if text.isdigit() and len(text) < 7 else 64
+    return int(text) if is_number(text) and len(text) < 7 else 64
 
 
 def date_line(call: Call, site: Site, now: float) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from slurmbridge.commands import listing
 from slurmbridge.commands.effects import Call, JobFilter, Site
-from slurmbridge.commands.listing import Stop
+from slurmbridge.commands.listing import Stop, is_number
 from slurmbridge.commands.sacct_text import HELP, USAGE
 from slurmbridge.errors import LangError
 from slurmbridge.fields import sacct as columns
@@ -263,7 +263,7 @@ def parse_job(word: str) -> tuple[int, int | None, int | None] | str:
         what = "Job Array ID" if match[2] == "_" else "HetJob component"
         if not match[3]:
             return f"{word}: {what} must not be an empty string"
-        if not match[3].isdigit() or len(match[3]) > 10:
+        if not is_number(match[3]) or len(match[3]) > 10:
             return f"{word}: JobID includes unexpected non-numeric characters"
         part = int(match[3])
     step: int | None = None
@@ -272,7 +272,7 @@ def parse_job(word: str) -> tuple[int, int | None, int | None] | str:
             return f"{word}: StepID must not be an empty string"
         step = _STEP_WORDS.get(match[4].lower())
         if step is None:
-            if not match[4].isdigit() or len(match[4]) > 10:
+            if not is_number(match[4]) or len(match[4]) > 10:
                 return f"{word}: StepID includes unexpected non-numeric characters"
             step = int(match[4])
     return int(match[1]), part, step
@@ -288,7 +288,7 @@ def _users(call: Call, site: Site, values: dict[str, str], by_job: bool) -> tupl
         if word == "all":
             return None
         uid = site.user_id(word)
-        if uid is None and word.isdigit() and len(word) < 11 and site.user_name(int(word)) != word:
+        if uid is None and is_number(word) and len(word) < 11 and site.user_name(int(word)) != word:
             uid = int(word)
         if uid is None:
             return Stop(stderr=(f"sacct: error: Invalid user id: {word}",))
@@ -301,7 +301,7 @@ def _groups(site: Site, text: str | None) -> frozenset[int] | Stop | None:
         return None
     found = set()
     for word in listing.words(text):
-        gid = int(word) if word.isdigit() and len(word) < 11 else site.group_id(word)
+        gid = int(word) if is_number(word) and len(word) < 11 else site.group_id(word)
         if gid is None:
             return Stop(stderr=(f"sacct: error: Invalid group id: {word}",))
         found.add(gid)
@@ -325,7 +325,7 @@ def _range(text: str | None, what: str) -> tuple[int, int] | Stop | None:
     if text is None:
         return None
     first, dash, last = text.partition("-")
-    if not first.isdigit() or (dash and not last.isdigit()) or len(text) > 20:
+    if not is_number(first) or (dash and not is_number(last)) or len(text) > 20:
         return Stop(stderr=(f'sacct: error: Invalid numeric value "{text}" for requested {what} range.',))
     low = int(first)
     return (low, int(last) if dash else low) if low or dash else None

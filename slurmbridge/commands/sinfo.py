@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from slurmbridge.commands import listing
 from slurmbridge.commands.effects import Call, Command, Print, Site, Sleep
-from slurmbridge.commands.listing import Stop
+from slurmbridge.commands.listing import Stop, is_number
 from slurmbridge.commands.sinfo_options import Wanted, read
 from slurmbridge.fields import nodes as node_fields
 from slurmbridge.fields import states, text
@@ -137,7 +137,7 @@ def _lowest(rows: NodeGroup) -> tuple[tuple[object, ...], ...]:
 
 def _natural(name: str) -> tuple[object, ...]:
     """Numbers inside a name count as numbers."""
-    return tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part)
+    return tuple((0, int(part), "") if is_number(part) else (1, 0, part) for part in re.split(r"(\d+)", name) if part)
 
 
 def _least(get: Callable[[Node], float]) -> Callable[[NodeGroup], object]:

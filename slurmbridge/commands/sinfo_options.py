@@ -12,7 +12,7 @@ import msgspec
 
 from slurmbridge.commands import listing
 from slurmbridge.commands.effects import Call, Site
-from slurmbridge.commands.listing import Stop
+from slurmbridge.commands.listing import Stop, is_number
 from slurmbridge.commands.sinfo_text import HELP, USAGE
 from slurmbridge.errors import LangError
 from slurmbridge.fields import node_states
@@ -85,7 +85,7 @@ def read(call: Call, site: Site) -> Wanted | Stop:
     iterate = 0
     if "iterate" in values:
         text = values["iterate"] or ""
-        iterate = int(text) if text.isdigit() and len(text) < 10 else 0
+        iterate = int(text) if is_number(text) and len(text) < 10 else 0
         if not iterate:
             return Stop(stderr=(f"sinfo: error: Error: invalid entry for --iterate={text}",))
     nodes = None

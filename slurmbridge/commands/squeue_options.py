@@ -13,7 +13,7 @@ import msgspec
 
 from slurmbridge.commands import listing
 from slurmbridge.commands.effects import Call, Site
-from slurmbridge.commands.listing import Stop
+from slurmbridge.commands.listing import Stop, is_number
 from slurmbridge.commands.squeue_text import HELP, USAGE
 from slurmbridge.errors import LangError
 from slurmbridge.fields import jobs as job_fields
@@ -181,7 +181,7 @@ def _typed(
     iterate = 0
     if values.get("iterate") is not None:
         text = values["iterate"] or ""
-        iterate = int(text) if text.isdigit() and len(text) < 10 else 0
+        iterate = int(text) if is_number(text) and len(text) < 10 else 0
         if not iterate:
             return Stop(stderr=(f"squeue: error: --iterate={text}", ""))
     users, not_users = _users(call, site, values, notes)
@@ -330,7 +330,7 @@ def _users(
         return None, excluded
     found = set()
     for word in listing.words(text):
-        uid = int(word) if word.isdigit() and len(word) < 11 else site.user_id(word)
+        uid = int(word) if is_number(word) and len(word) < 11 else site.user_id(word)
         if uid is None:
             notes.extend((f"squeue: error: Invalid user: {word}", ""))
         else:

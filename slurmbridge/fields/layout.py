@@ -16,6 +16,7 @@ from slurmbridge.fields.view import View
 
 Row = TypeVar("Row")
 NAMED_WIDTH = 20
+_DIGITS = frozenset("0123456789")
 
 
 class Field(msgspec.Struct, Generic[Row], frozen=True):
@@ -91,7 +92,7 @@ class Registry(Generic[Row]):
                 continue
             right = token[0] == "."
             at = begin = 1 if right else 0
-            while at < len(token) and token[at].isdigit():
+            while at < len(token) and token[at] in _DIGITS:
                 at += 1
             letter = token[at : at + 1]
             field = self.by_letter.get(letter)
@@ -121,7 +122,7 @@ class Registry(Generic[Row]):
             if colon:
                 right = rest.startswith(".")
                 at = begin = 1 if right else 0
-                while at < len(rest) and rest[at].isdigit():
+                while at < len(rest) and rest[at] in _DIGITS:
                     at += 1
                 width, suffix = _bounded(rest[begin:at]), rest[at:]
             cells.append(Cell(field, width, right, suffix))

@@ -341,7 +341,7 @@ def place(spec: str) -> tuple[list[Placed], str | None]:
         width, left = column.width, column.left
         if percent:
             digits = rest.lstrip("-")
-            digits = digits[: next((i for i, c in enumerate(digits) if not c.isdigit()), len(digits))]
+            digits = digits[: next((i for i, c in enumerate(digits) if c not in "0123456789"), len(digits))]
             width, left = min(int(digits[:9] or 0), 65535), rest.startswith("-")
         placed.append(Placed(column, width, left))
     return placed, None
