@@ -92,7 +92,7 @@ def settings(edits: Sequence[Edit], words: Sequence[Word], order: dict[str, int]
             value = (*last[label][1], *value)
         last[label] = (edit.word, value)
     lines = []
-    for label in dict.fromkeys(word.label or word.name for word in words):
+    for label in dict.fromkeys(word.label or word.name for word in words if not word.part):
         if label in last:
             word, value = last[label]
             lines.append(f"  {label:<{word.wide or column}}= {_show(word, value, order)}")

@@ -52,10 +52,15 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mistake(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines for stderr. `final`: nothing follows; else the caller adds that the option is unknown."""
+    """Lines for stderr. `final`: nothing follows; else the caller adds that the option is unknown.
+
+    `value_only`: for a QOS Slurm goes on without the setting, and then has nothing to set.
+    """
 
     lines: tuple[str, ...]
     final: bool = False
+    value_only: bool = False
+    on_stdout: bool = False
 
 
 def _limits(*rows: tuple[Any, ...]) -> tuple[Word, ...]:
@@ -201,7 +206,8 @@ def read_edit(word: Word, operator: str, text: str, config: ClusterConfig, qos: 
 def _count(word: Word, text: str, _config: ClusterConfig, _qos: Collection[str]) -> Any:
     if not re.fullmatch(r"[+-]?\d{1,10}", text):
         name = "FairShare" if word.kind == "shares" else (word.label or word.name)
-        return Mistake(lines=(f"sacctmgr: error: Invalid value for {name} ({text})",))
+        name = name.replace("PerAccount", "PA").replace("PerUser", "PU")
+        return Mistake(lines=(f"sacctmgr: error: Invalid value for {name} ({text})",), value_only=True)
     number = int(text)
     return None if number < 0 or number >= UNLIMITED - 1 else number
 
@@ -227,13 +233,14 @@ def _exempt(word: Word, text: str, _config: ClusterConfig, _qos: Collection[str]
     try:
         seconds = UNLIMITED if text == "-1" else durations.parse_seconds(text)
     except LangError:
-        return Mistake(lines=(f" Bad {word.name} time format: ",))
+        return Mistake(lines=(f" Bad {word.name} format: ",))
     return None if seconds >= UNLIMITED else seconds
 
 
 def _number(word: Word, text: str, _config: ClusterConfig, _qos: Collection[str]) -> Any:
     if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)", text):
-        return Mistake(lines=(f"sacctmgr: error: Invalid value for {word.name} ({text})",))
+        line = f"sacctmgr: error: {word.name} value ({text}) is not a valid number"
+        return Mistake(lines=(line,), value_only=True)
     return None if float(text) < 0 else float(text)
 
 
@@ -277,7 +284,7 @@ def _flags(_word: Word, text: str, _config: ClusterConfig, _qos: Collection[str]
         flag = next((name for name in QOS_FLAGS if name.lower() == part.lower()), None)
         if flag is None:
             lines = (" Unknown QOS flag used in:", f"  '{text}'", " Valid QOS flags are", f"  '{','.join(QOS_FLAGS)}'")
-            return Mistake(lines=lines, final=True)
+            return Mistake(lines=lines, final=True, on_stdout=True)
         found.append(flag)
     return tuple(found)
 

@@ -47,7 +47,7 @@ VERBS: Final = (
     ("add", 3, "add"), ("archive", 3, "archive"), ("clear", 2, "clear"), ("create", 2, "add"), ("delete", 3, "delete"),
     ("dump", 2, "dump"), ("exit", 1, "exit"), ("help", 2, "help"), ("list", 3, "show"), ("load", 2, "load"),
     ("modify", 1, "modify"), ("ping", 1, "ping"), ("quit", 4, "exit"), ("reconfigure", 3, "reconfigure"),
-    ("remove", 3, "delete"), ("show", 3, "show"), ("shutdown", 2, "shutdown"), ("version", 1, "version"),
+    ("remove", 3, "delete"), ("show", 3, "show"), ("shutdown", 8, "shutdown"), ("version", 1, "version"),
 )  # fmt: skip
 _CHANGING: Final = ("add", "delete", "modify", "load", "archive", "clear")
 _MISSING: Final = {
@@ -129,9 +129,7 @@ def _run(session: Session, words: Sequence[str]) -> Command:
     verb = next((key for name, least, key in VERBS if is_word(words[0], name, least)), None)
     if verb is None:
         if is_word(words[0], "associations", 3):
-            options = msgspec.structs.replace(session.options, with_assocs=True)
-            code: int = yield from show(call, site, options, ("associations", *words[1:]))
-            return code
+            return 0  # the switch -s as a command: it matters in interactive use alone
         yield err(f"invalid keyword: {words[0]}")
         return 1
     if session.readonly and verb in _CHANGING:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from slurmbridge.commands.accounting_edits import apply_to_assoc, apply_to_qos, settings
 from slurmbridge.commands.accounting_words import ASSOC_WORDS, QOS_WORDS, Edit, Word, is_word, known_tres
 from slurmbridge.commands.effects import Command
-from slurmbridge.commands.sacctmgr_commit import DENIED, Context, agree, commit, err, known_qos, out
+from slurmbridge.commands.sacctmgr_commit import DENIED, Context, agree, commit, err, known_qos, out, refuse
 from slurmbridge.commands.sacctmgr_conditions import Words, read
 from slurmbridge.model.accounts import Account, Accounting, Assoc, Qos, User
 from slurmbridge.submit import association_changes as changes
@@ -72,8 +72,9 @@ def _assoc_settings(context: Context, edits: Sequence[Edit]) -> list[str]:
 
 def _account(context: Context, argv: Sequence[str]) -> Command:
     words = _read(context, "account", argv, ASSOC_WORDS, ACCOUNT_OWN)
-    if words.mistakes:
-        yield err(*words.mistakes)
+    refused = refuse(words)
+    if refused:
+        yield from refused
         return 1
     names = list(dict.fromkeys(name for name in words.where.get("accounts", ()) if name))
     if not names:
@@ -136,16 +137,16 @@ def _account(context: Context, argv: Sequence[str]) -> Command:
 
     if not (yield from agree(context)):
         return 0
-    notes = [
-        note for name in new for note in (context.note("Add Accounts", name), context.note("Add Associations", name))
-    ]
+    notes = [context.note("Add Accounts", name, f"description='{description or name}'") for name in records]
+    notes += [context.note("Add Associations", name) for name in new]
     return 0 if (yield from commit(context, change, notes)) else 1
 
 
 def _user(context: Context, argv: Sequence[str]) -> Command:
     words = _read(context, "user", argv, ASSOC_WORDS, USER_OWN)
-    if words.mistakes:
-        yield err(*words.mistakes)
+    refused = refuse(words)
+    if refused:
+        yield from refused
         return 1
     names = list(dict.fromkeys(name for name in words.where.get("users", ()) if name))
     if not names:
@@ -233,8 +234,9 @@ def _user(context: Context, argv: Sequence[str]) -> Command:
 
 def _qos(context: Context, argv: Sequence[str]) -> Command:
     words = _read(context, "qos", argv, QOS_WORDS, (("RawUsage", 7, "rawusage"),))
-    if words.mistakes:
-        yield err(*words.mistakes)
+    refused = refuse(words)
+    if refused:
+        yield from refused
         return 1
     names = list(dict.fromkeys(name for name in words.where.get("qos_names", ()) if name))
     if not names:
@@ -243,7 +245,7 @@ def _qos(context: Context, argv: Sequence[str]) -> Command:
     known = associations.index(context.site.accounting)
     new = [name for name in names if name not in known.qos]
     if not new:
-        yield err(" Nothing new added.")
+        yield out(" Nothing new added.")
         return 1
     described = any(edit.word.name == "Description" for edit in words.edits)
     lines = [] if described else [f"  {'Description':<15}= {new[-1]}"]
@@ -268,8 +270,9 @@ def _qos(context: Context, argv: Sequence[str]) -> Command:
 def _cluster(context: Context, argv: Sequence[str]) -> Command:
     own = (("Classification", 3, "classification"), ("Features", 3, "features"), ("Federation", 3, "federation"))
     words = _read(context, "cluster", argv, ASSOC_WORDS, own)
-    if words.mistakes:
-        yield err(*words.mistakes)
+    refused = refuse(words)
+    if refused:
+        yield from refused
         return 1
     if words.other:
         yield err(
@@ -318,8 +321,9 @@ def _cluster(context: Context, argv: Sequence[str]) -> Command:
 
 def _coordinator(context: Context, argv: Sequence[str]) -> Command:
     words = _read(context, "coordinator", argv, (), ())
-    if words.mistakes:
-        yield err(*words.mistakes)
+    refused = refuse(words)
+    if refused:
+        yield from refused
         return 1
     users = list(dict.fromkeys(name for name in words.where.get("users", ()) if name))
     accounts = list(dict.fromkeys(name for name in words.where.get("accounts", ()) if name))

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Effect, Print, ReadStdin, Site
+from slurmbridge.commands.sacctmgr_conditions import Words
 from slurmbridge.model.accounts import Accounting, Assoc, Transaction
 from slurmbridge.model.job import Job
 
@@ -62,6 +63,15 @@ def out(*lines: str) -> Print:
 
 def err(*lines: str) -> Print:
     return Print("".join(line + "\n" for line in lines), 2)
+
+
+def refuse(words: Words, *, nothing: str = "") -> list[Print]:
+    """What is printed when the words are wrong, or set nothing (`nothing`: the line that says so)."""
+    if words.complaints:
+        return [out(*words.complaints)]
+    if words.mistakes:
+        return [err(*words.mistakes)]
+    return [err(nothing)] if nothing and not words.edits and not words.other else []
 
 
 def agree(context: Context) -> Step:

@@ -56,12 +56,15 @@ BARE: Final = {
 SWITCHES: Final = (
     ("WithAssociations", 5, "withassoc"), ("WithCoordinators", 5, "withcoord"), ("WithDeleted", 5, "withdeleted"),
     ("WithRawQOSLevel", 5, "withrawqos"), ("WithSubAccounts", 5, "withsub"), ("WithClusters", 5, "withclusters"),
-    ("WOPInfo", 4, "wopinfo"), ("WOPLimits", 4, "woplimits"), ("WOLimits", 3, "wolimits"), ("WithFed", 5, "withfed"),
+    ("WOPInfo", 5, "wopinfo"), ("WOPLimits", 5, "woplimits"), ("WOLimits", 3, "wolimits"), ("WithFed", 5, "withfed"),
     ("OnlyDefaults", 4, "onlydefaults"), ("Tree", 4, "tree"), ("AllTime", 4, "alltime"),
 )  # fmt: skip
 _LOWER: Final = frozenset(
     {"users", "accounts", "partitions", "qos_names", "default_accounts", "parents", "qos", "default_qos"}
 )
+
+
+NOTHING_TO_SET: Final = " You didn't give me anything to set"
 
 
 class Words(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +76,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     other: dict[str, str] = {}  # settings of the entity itself (Description, AdminLevel ...)
     has_set: bool = False
     mistakes: tuple[str, ...] = ()  # lines for stderr
-    final: bool = False
+    complaints: tuple[str, ...] = ()  # lines for stdout: Slurm's choice for unknown words of a QOS
 
 
 def split(text: str) -> tuple[str, str, str | None]:
@@ -113,6 +116,7 @@ def read(
     edits: list[Edit] = []
     other: dict[str, str] = {}
     mistakes: list[str] = []
+    complaints: list[str] = []
     switches: set[str] = set()
     setting, has_set = adding, False
     for text in argv:
@@ -153,12 +157,21 @@ def read(
             edits.append(edit)
             continue
         if isinstance(edit, Mistake):
-            mistakes += [line + text if line.endswith((": ", " in ")) else line for line in edit.lines]
-            if edit.final or (adding and entity == "qos"):
-                return Words(mistakes=tuple(mistakes), final=True)
-        mistakes.append(f" Unknown option: {text}")
+            lines = [line + text if line.endswith((": ", " in ")) else line for line in edit.lines]
+            if edit.on_stdout:
+                return Words(complaints=tuple(lines))
+            mistakes += lines
+            if edit.final or entity == "qos":
+                if edit.value_only and not adding:
+                    mistakes.append(NOTHING_TO_SET)
+                return Words(mistakes=tuple(mistakes))
+        unknown = [f" Unknown option: {text}"]
         if not (adding and entity == "user"):
-            mistakes.append(" Use keyword 'where' to modify condition")
+            unknown.append(" Use keyword 'where' to modify condition")
+        if entity == "qos":
+            complaints += unknown
+        else:
+            mistakes += unknown
     return Words(
         where=where,
         switches=frozenset(switches),
@@ -166,6 +179,7 @@ def read(
         other=other,
         has_set=has_set,
         mistakes=tuple(mistakes),
+        complaints=tuple(complaints),
     )
 
 

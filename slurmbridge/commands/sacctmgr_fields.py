@@ -90,7 +90,10 @@ FIELDS: Final = tuple(
 )  # fmt: skip
 
 
-def find(text: str, where: str = "") -> Field | str:
+ACCOUNT: Final = next(field for field in FIELDS if field.heading == "Account")
+
+
+def find(text: str) -> Field | str:
     """The column of one `format=` element (`Name`, `Name%20`, `Name%-20`), or Slurm's complaint."""
     name, percent, width = text.partition("%")
     field = next((field for field in FIELDS if is_word(name, field.name, field.least)), None)
@@ -110,6 +113,11 @@ def columns(text: str) -> list[Field] | str:
             return field
         found.append(field)
     return found
+
+
+def has_width(text: str, field: Field) -> bool:
+    """Whether a comma list asks for this column with a width of its own."""
+    return any("%" in part and is_word(part.partition("%")[0], field.name, field.least) for part in text.split(","))
 
 
 def table(fields: Sequence[Field], rows: Iterable[Mapping[str, str]], style: Style) -> str:

@@ -21,8 +21,9 @@ from slurmbridge.commands.sacctmgr_commit import (
     err,
     known_qos,
     out,
+    refuse,
 )
-from slurmbridge.commands.sacctmgr_conditions import Words, read
+from slurmbridge.commands.sacctmgr_conditions import NOTHING_TO_SET, Words, read
 from slurmbridge.commands.sacctmgr_usage import reset_usage
 from slurmbridge.model.accounts import Account, Accounting, Assoc, User
 from slurmbridge.submit import association_changes as changes
@@ -32,8 +33,14 @@ MODIFY_ENTITIES: Final = (
     ("Accounts", 1, "account"), ("Acct", 4, "account"), ("Clusters", 1, "cluster"), ("Federations", 1, "federation"),
     ("Job", 1, "job"), ("QOS", 1, "qos"), ("Resources", 1, "resource"), ("Users", 1, "user"),
 )  # fmt: skip
-_NOTHING_TO_SET = " You didn't give me anything to set"
 _NOTHING_MODIFIED = "  Nothing modified"
+_INHERITED: Final = frozenset(
+    {
+        "priority", "qos", "default_qos", "limits.max_jobs", "limits.max_jobs_accrue", "limits.max_submit",
+        "limits.max_wall", "limits.max_tres_per_job", "limits.max_tres_per_node", "limits.max_tres_mins_per_job",
+    }
+)  # fmt: skip
+"""What children take from their account."""
 Lines = list[str]
 
 
@@ -115,18 +122,11 @@ def _edit_assocs(context: Context, words: Words, targets: Sequence[Assoc]) -> Ca
     return change
 
 
-def _refuse(words: Words) -> Lines | None:
-    """Mistakes, or that nothing is to be set."""
-    if words.mistakes:
-        return list(words.mistakes)
-    return None if words.edits or words.other else [_NOTHING_TO_SET]
-
-
 def _user(context: Context, argv: Sequence[str]) -> Command:
     words = _read(context, "user", argv, ASSOC_WORDS, USER_OWN)
-    refused = _refuse(words)
-    if refused is not None:
-        yield err(*refused)
+    refused = refuse(words, nothing=NOTHING_TO_SET)
+    if refused:
+        yield from refused
         return 1
     if "rawusage" in words.other:
         yield err("sacctmgr: error: Raw usage is reset on accounts: modify account NAME set RawUsage=0")
@@ -216,10 +216,13 @@ def _user_records(context: Context, words: Words, steps: list[Callable[[Accounti
 
 
 def _account(context: Context, argv: Sequence[str]) -> Command:
-    words = _read(context, "account", argv, ASSOC_WORDS, ACCOUNT_OWN)
-    refused = _refuse(words)
-    if refused is not None:
-        yield err(*refused)
+    words = _read(context, "account", argv, ASSOC_WORDS, (*ACCOUNT_OWN, ("Name", 1, "name")))
+    refused = refuse(words, nothing=NOTHING_TO_SET)
+    if refused:
+        yield from refused
+        return 1
+    if "name" in words.other:
+        yield err(" Can't modify the name of an account")
         return 1
     if words.where.get("pools", ("",)) != ("",):
         yield err("sacctmgr: error: no node pools are declared here: quotas are for the whole cluster")
@@ -284,8 +287,8 @@ def _account_assocs(context: Context, words: Words, steps: list[Callable[[Accoun
     parent = words.other.get("parent", "").lower()
     if parent:
         if (parent, "", "") not in associations.index(site.accounting).assocs:
-            yield err(f" error: No parent account '{parent}' on cluster '{site.config.cluster_name}'")
-            return 1
+            yield out(f"  Parent account {parent} doesn't exist on cluster {site.config.cluster_name}")
+            return 0
         inside = [a.account for a in targets if parent in associations.descendants(site.accounting, a.account)]
         if inside:
             yield out(
@@ -296,15 +299,18 @@ def _account_assocs(context: Context, words: Words, steps: list[Callable[[Accoun
                 )
             )
             return 0
+    if parent and not words.edits and all(assoc.parent == parent for assoc in targets):
+        yield out(_NOTHING_MODIFIED)
+        return 1
     lines = _default_qos_problem(context, words, targets)
     if lines:
         yield err(*lines)
         return 1
-    known = associations.index(site.accounting)
+    inherited = {edit.word.field for edit in words.edits if edit.word.field in _INHERITED} | (
+        {"qos"} if parent else set()
+    )
     for assoc in targets:
-        yield out(assoc_line(site, assoc, above=assoc.parent))
-        if parent or any(edit.word.kind == "qoslist" for edit in words.edits):
-            yield from _users_below(context, assoc.account, known)
+        yield out(assoc_line(site, assoc, above=assoc.parent), *_heirs(context, assoc.account, inherited))
     if words.edits:
         steps.append(_edit_assocs(context, words, targets))
     if parent:
@@ -318,18 +324,30 @@ def _move(accounting: Accounting, names: Sequence[str], parent: str) -> Accounti
     return accounting
 
 
-def _users_below(context: Context, account: str, known: associations.Index) -> Any:
-    """Users whose QOS a change of their account touches."""
-    for user in known.users_of.get(account, ()):
-        if user.qos is None:
-            yield out(assoc_line(context.site, user))
+def _heirs(context: Context, account: str, fields: set[str]) -> Lines:
+    """Associations below that take at least one of these values from above; TRES limits are merged, so always."""
+    known = associations.index(context.site.accounting)
+    lines: Lines = []
+    for child in (*known.users_of.get(account, ()), *known.children_of.get(account, ())):
+        taken = {field for field in fields if "_tres" in field or _own(child, field) in (None, "")}
+        if not taken:
+            continue
+        lines.append(f"{assoc_line(context.site, child):<41}")
+        if not child.user:
+            lines += _heirs(context, child.account, taken)
+    return lines
+
+
+def _own(assoc: Assoc, field: str) -> Any:
+    top, _, inner = field.rpartition(".")
+    return getattr(assoc.limits if top else assoc, inner)
 
 
 def _qos(context: Context, argv: Sequence[str]) -> Command:
     words = _read(context, "qos", argv, QOS_WORDS, ())
-    refused = _refuse(words)
-    if refused is not None:
-        yield err(*refused)
+    refused = refuse(words, nothing=NOTHING_TO_SET)
+    if refused:
+        yield from refused
         return 1
     if not context.is_admin:
         yield Print(NO_PRIVILEGE, 2)
@@ -352,18 +370,18 @@ def _qos(context: Context, argv: Sequence[str]) -> Command:
 
 def _cluster(context: Context, argv: Sequence[str]) -> Command:
     words = _read(context, "cluster", argv, ASSOC_WORDS, ())
-    refused = _refuse(words)
-    if refused is not None:
-        yield err(*refused)
+    refused = refuse(words, nothing=NOTHING_TO_SET)
+    if refused:
+        yield from refused
+        return 1
+    root = associations.index(context.site.accounting).assocs.get((associations.ROOT, "", ""))
+    if root is None or not context.clusters_wanted(words.where.get("clusters")):
+        yield out(_NOTHING_MODIFIED)
         return 1
     lines = settings(words.edits, ASSOC_WORDS, known_tres(context.site.config), 14)
     yield out(" Setting", "  Default Limits:", *lines)
     if not context.is_admin:
         yield Print(NO_PRIVILEGE, 2)
-        return 1
-    root = associations.index(context.site.accounting).assocs.get((associations.ROOT, "", ""))
-    if root is None or not context.clusters_wanted(words.where.get("clusters")):
-        yield out(_NOTHING_MODIFIED)
         return 1
     yield out(" Modified cluster defaults for associations...", assoc_line(context.site, root))
     if not (yield from agree(context)):

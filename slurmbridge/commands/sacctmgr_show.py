@@ -45,6 +45,8 @@ _QOS = (
     "MaxSubmitPU,MaxTRESPA,MaxTRESRunMinsPA%22,MaxTRESRunMinsPU%22,MaxJobsPA,MaxSubmitPA,MinTRES"
 )
 _CLUSTER = "GrpJobs,GrpTRES,GrpSubmit,MaxJobs,MaxTRES,MaxSubmit,MaxWall,QOS,DefaultQOS"
+TREE_WIDTH: Final = -20
+"""Of the account's column, unless a width was asked for."""
 NO_ENTITY = (
     "No valid entity in list command\n"
     'Input line must include "Account", "Association", "Cluster", "Configuration",\n'
@@ -102,10 +104,19 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
             yield Print(f"sacctmgr: error: {error.message}\n", 2)
             return 1
         transactions = yield Reports(what="transactions", start=start, end=end)
-    fields = table.columns(",".join(words.where.get("format", ())) or default_format(entity, words))
+    asked = ",".join(words.where["format"]) if "format" in words.where else None
+    if asked == "":
+        yield Print("Unknown field ''\n", 2)
+        return 1
+    fields = table.columns(asked or default_format(entity, words))
     if isinstance(fields, str):
         yield Print(fields + "\n", 2)
         return 1
+    if entity == "wckey":
+        fields = [msgspec.structs.replace(f, heading="WCKey") if f.heading == "WCKeys" else f for f in fields]
+    if entity == "association" and "tree" in words.switches and not table.has_width(asked or "", table.ACCOUNT):
+        tree_field = msgspec.structs.replace(table.ACCOUNT, width=TREE_WIDTH)
+        fields = [tree_field if field == table.ACCOUNT else field for field in fields]
     if entity in ("user", "account") and _needs_assocs(entity, words):
         yield Print(
             "You requested options that are only valid when querying with the withassoc option.\n"
@@ -227,9 +238,12 @@ def _user(site: Site, words: Words) -> Rows:
     show_ = _source(site, words)
     with_assocs = "withassoc" in words.switches
     selected = _selected(site, words, users=False) if with_assocs else []
+    narrowed = with_assocs and not {"accounts", "partitions"}.isdisjoint(words.where)
     for user in _wanted_users(site, words):
         row = values.user_row(user, show_)
         mine = [assoc for _depth, assoc in selected if assoc.user == user.name]
+        if narrowed and all(assoc.account != user.default_account for assoc in mine):
+            row["Def Acct"] = ""
         if not mine:
             yield row
         for assoc in mine:
@@ -297,7 +311,7 @@ def _problem(site: Site, words: Words) -> Rows:
 def _wckey(site: Site, words: Words) -> Rows:
     for key in site.accounting.wckeys:
         if _matches(words, users=key.user, names=key.name):
-            yield {"WCKeys": key.name, "Cluster": site.config.cluster_name, "User": key.user}
+            yield {"WCKey": key.name, "Cluster": site.config.cluster_name, "User": key.user}
 
 
 def _nothing(_site: Site, _words: Words) -> Rows:
