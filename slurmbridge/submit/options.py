@@ -33,9 +33,7 @@ BY_LONG: dict[str, dict[str, Option]] = {
 """command -> long name -> option."""
 
 GETOPT: dict[str, OptTable] = {
-    command: OptTable(
-        [Opt(option.long, option.short, option.arg, whole=option.bridge) for option in options.values()]
-    )
+    command: OptTable([Opt(option.long, option.short, option.arg, whole=option.bridge) for option in options.values()])
     for command, options in BY_LONG.items()
 }
 """command -> table for `submit.getopt.scan`."""
