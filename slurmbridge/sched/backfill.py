@@ -91,11 +91,15 @@ class Releases:
             room.mib += _sums(cells, self._device_mib[inside], room.mib.size).reshape(shape)
         for place in self._odd:
             hold = self._holds[place]
-            if place < gone and hold.shares:
+            if place >= gone:
+                continue
+            if hold.shares:
                 room.shared[hold.row] -= hold.cpus
                 room.solid[hold.row] += hold.cpus
+            if hold.owner != NO_OWNER:
+                room.owners[hold.row] -= 1
         room.closed &= room.jobs > 0
-        room.owner[room.jobs <= 0] = NO_OWNER
+        room.owner[room.owners <= 0] = NO_OWNER
         room.cpus = np.minimum(room.cpus, self._columns.cpus)
         return room
 
@@ -197,9 +201,14 @@ class Horizon:
         return room
 
     def earliest(
-        self, length_s: float, window_s: float, fits: Callable[[Room, Room], Placement | None]
+        self,
+        length_s: float,
+        window_s: float,
+        fits: Callable[[float, Room, Room], Placement | None],
+        *,
+        only_grows: bool = True,
     ) -> tuple[float, Placement] | None:
-        """The first time within `window_s` at which `fits(room, least room over the run)` gives a placement."""
+        """The first time within `window_s` at which `fits(when, room, least room over the run)` gives a placement."""
         releases = self._all_releases()
         times = np.unique(
             np.concatenate([releases.times(), [each.end for each in self.reserved if math.isfinite(each.end)]])
@@ -208,11 +217,13 @@ class Horizon:
         low, high = 0, len(times) - 1
         if high < 0:
             return None
-        # Without promised runs, room only grows: the first time that fits then is a lower bound.
-        while low < high:
+        # Without promised runs, room only grows: the first time that fits then is a lower bound. (Not so for nodes that
+        # are open only while a job of the same user keeps others out, nor around advance reservations.)
+        while only_grows and low < high:
             middle = (low + high) // 2
-            room = releases.room_at(self.room, float(times[middle]))
-            if fits(room, room) is not None:
+            when = float(times[middle])
+            room = releases.room_at(self.room, when)
+            if fits(when, room, room) is not None:
                 high = middle
             else:
                 low = middle + 1
@@ -222,7 +233,7 @@ class Horizon:
             for window in self._windows:
                 if when < window.start < when + length_s:
                     least = least.tightened(window.room)
-            placement = fits(room, least)
+            placement = fits(when, room, least)
             if placement is not None:
                 return when, placement
         return None
@@ -244,5 +255,5 @@ class Horizon:
 
 
 def _copy_row(source: Room, target: Room, row: int) -> None:
-    for name in ("cpus", "memory", "jobs", "closed", "owner", "solid", "shared", "milli", "mib"):
+    for name in ("cpus", "memory", "jobs", "closed", "owner", "owners", "solid", "shared", "milli", "mib"):
         getattr(target, name)[row] = getattr(source, name)[row]

@@ -14,7 +14,7 @@ import numpy as np
 
 from slurmbridge.model.job import GpuScope
 from slurmbridge.sched import gpus
-from slurmbridge.sched.columns import Ints, NodeColumns
+from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.fit import MANY, Capacity, devices_of_node
 from slurmbridge.sched.shape import Shape
 
@@ -27,6 +27,14 @@ class Part(msgspec.Struct, frozen=True):
     devices: int
 
 
+class Bounds(msgspec.Struct, frozen=True):
+    """What a partition says: MinNodes, MaxNodes, and whether the least loaded nodes come first (LLN)."""
+
+    min_nodes: int = 0
+    max_nodes: int | None = None
+    least_loaded: bool = False
+
+
 class Range(msgspec.Struct, frozen=True):
     """Node counts that may be tried: at least, at most, and whether more are better."""
 
@@ -35,9 +43,10 @@ class Range(msgspec.Struct, frozen=True):
     greedy: bool
 
 
-def ranges(shape: Shape, required: int, max_nodes: int | None) -> Iterator[Range]:
-    """The node counts of a shape under a partition's bound, best first."""
-    low = max(shape.min_nodes, required, 1)
+def ranges(shape: Shape, required: int, bounds: Bounds) -> Iterator[Range]:
+    """The node counts of a shape under a partition's bounds, best first."""
+    low = max(shape.min_nodes, required, bounds.min_nodes, 1)
+    max_nodes = bounds.max_nodes
     high = min(bound for bound in (shape.max_nodes, max_nodes, MANY) if bound is not None)
     if shape.tasks_given:
         if shape.tasks_per_node:
@@ -54,27 +63,46 @@ def ranges(shape: Shape, required: int, max_nodes: int | None) -> Iterator[Range
         yield Range(low, high, (shape.max_nodes is not None and not shape.use_min_nodes) or shape.spread)
 
 
+def with_counts(
+    required: Sequence[int], counts: Sequence[tuple[Bools, int]], capacity: Capacity, order: Ints
+) -> list[int] | None:
+    """The required nodes with the first of each kind that the job must have; None when there are too few."""
+    found = list(required)
+    for nodes, count in counts:
+        candidates = order[(nodes & (capacity.tasks > 0))[order]].tolist()
+        have = sum(1 for row in found if nodes[row])
+        more = [row for row in candidates if row not in found][: max(count - have, 0)]
+        if have + len(more) < count:
+            return None
+        found += more
+    return found
+
+
 def choose(
     shape: Shape,
     columns: NodeColumns,
     capacity: Capacity,
     required: Sequence[int],
-    max_nodes: int | None,
+    bounds: Bounds,
+    free: Ints,
 ) -> list[Part] | None:
-    """Parts by row number, or None."""
+    """Parts by row number, or None. `free`: CPUs, for partitions that want the least loaded nodes."""
     if any(capacity.tasks[row] <= 0 for row in required):
         return None
-    for each in ranges(shape, len(required), max_nodes):
+    order = columns.order
+    if bounds.least_loaded:
+        order = np.lexsort((order, -free * 1000 // np.maximum(columns.cpus, 1))).astype(np.int64)
+    for each in ranges(shape, len(required), bounds):
         if shape.contiguous:
             for run in _runs(capacity.tasks):
                 inside = np.zeros_like(capacity.tasks)
                 inside[run] = capacity.tasks[run]
                 if all(inside[row] for row in required):
-                    part = _try(shape, columns, inside, capacity.devices, required, each)
+                    part = _try(shape, order, inside, capacity.devices, required, each)
                     if part is not None:
                         return part
         else:
-            part = _try(shape, columns, capacity.tasks, capacity.devices, required, each)
+            part = _try(shape, order, capacity.tasks, capacity.devices, required, each)
             if part is not None:
                 return part
     return None
@@ -92,9 +120,9 @@ def _runs(tasks: Ints) -> Iterator[slice]:
 
 
 def _try(
-    shape: Shape, columns: NodeColumns, tasks: Ints, devices: Ints | None, required: Sequence[int], counts: Range
+    shape: Shape, order: Ints, tasks: Ints, devices: Ints | None, required: Sequence[int], counts: Range
 ) -> list[Part] | None:
-    order = columns.order[tasks[columns.order] > 0]
+    order = order[tasks[order] > 0]
     if required:
         head = np.array(required, dtype=np.int64)
         order = np.concatenate([head, order[~np.isin(order, head)]])

@@ -20,7 +20,7 @@ from slurmbridge.sched.eligibility import Blocked, of_job
 from slurmbridge.sched.memo import Memo, refreshed
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.session import Session
-from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
+from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting, waiting_of
 from slurmbridge.sched.starters import start_array, start_het, start_single
 
 __all__ = ["Memo", "estimate", "plan_cycle"]
@@ -100,12 +100,17 @@ def _run(
                     if member.job.job_id not in verdicts:
                         _note(verdicts, member.job, blocked, None, ())
             continue
-        start_one = start_array if job.is_array_record else start_single
-        blocked = start_one(session, each, view, starts, memo.array_tasks)
+        key = each.group, view.number
+        blocked = session.settled.get(key)
         if blocked is None:
-            gone.add(job.job_id)
-            verdicts.pop(job.job_id, None)
-            continue
+            start_one = start_array if job.is_array_record else start_single
+            blocked = start_one(session, each, view, starts, memo.array_tasks)
+            if blocked is None:
+                gone.add(job.job_id)
+                verdicts.pop(job.job_id, None)
+                continue
+            if blocked.reason != Reason.ARRAY_TASK_LIMIT:
+                session.settled[key] = blocked
         before = held_back.get(job.job_id)
         told, promised, nodes = session.wait(each, view, blocked)
         if before is None or (before.reason not in _OPEN and told.reason in _OPEN):
@@ -151,7 +156,7 @@ def estimate(snapshot: Snapshot, config: ClusterConfig, job: Job, now: float) ->
 
     As with Slurm, running jobs count and waiting ones do not.
     """
-    waiting = Waiting(job=job, shape=snapshot.shapes.of(job.spec))
+    waiting = waiting_of(job, snapshot.shapes)
     session = Session(snapshot, config, now, refreshed(Memo.empty(), snapshot, config.priority_decay_half_life))
     best: tuple[float, Placement] | None = None
     for name in job.spec.partitions:

@@ -128,11 +128,19 @@ def could_fit(shape: Shape, rules: Rules, free: Free) -> bool:
 
 
 def open_to_user(room: Room, limits: Room, rules: Rules) -> Bools:
-    """Nodes that no other user has to himself, now and as long as `limits` says."""
+    """Nodes that no other user has to himself, now and as long as `limits` says.
+
+    A plain job joins its user's nodes only when no promised start may count on them being empty.
+    """
     if rules.owns:
-        return ((room.owner == rules.uid) | (room.jobs == 0)) & ((limits.owner == rules.uid) | (limits.jobs == 0))
-    mine = (room.owner == rules.uid) & (limits.owner == rules.uid)
-    return (limits.owner == NO_OWNER) | mine
+        alone: Bools = ((room.owner == rules.uid) | (room.jobs == 0)) & (
+            (limits.owner == rules.uid) | (limits.jobs == 0)
+        )
+        return alone
+    open_nodes: Bools = limits.owner == NO_OWNER
+    if limits is room:
+        open_nodes |= room.owner == rules.uid
+    return open_nodes
 
 
 def fits_one(shape: Shape, columns: NodeColumns, nodes: Bools) -> bool:
@@ -148,13 +156,15 @@ def fits_one(shape: Shape, columns: NodeColumns, nodes: Bools) -> bool:
     return bool((nodes & (columns.cpus >= cpus) & (columns.memory >= memory)).any())
 
 
-def capacity(shape: Shape, columns: NodeColumns, room: Room, allowed: Bools, rules: Rules) -> Capacity:
-    """Tasks (and devices) each allowed node could take from this room."""
+def capacity(
+    shape: Shape, columns: NodeColumns, room: Room, allowed: Bools, rules: Rules, most: Ints | None = None
+) -> Capacity:
+    """Tasks (and devices) each allowed node could take from this room. `most`: CPUs the partition may still use there."""
     whole = is_whole(shape, rules)
     ok = allowed & ~room.closed
     if whole:
         ok &= room.jobs == 0
-    free = room.cpus
+    free = room.cpus if most is None else np.minimum(room.cpus, most)
     if rules.share > 1:
         free = np.minimum(columns.cpus - room.solid, room.cpus + _shared_room(columns, room, rules.share))
     ok &= free >= shape.node_cpus

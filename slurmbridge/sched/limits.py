@@ -7,9 +7,10 @@ Source: sacctmgr(1), resource_limits; squeue(1), JOB REASON CODES.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
-from slurmbridge.model.accounts import Accounting, Assoc, Limits, Qos
+from slurmbridge.model.accounts import Accounting, Assoc, Limits, Qos, UsageRow
 from slurmbridge.model.job import Job
 from slurmbridge.model.tres import Tres
 
@@ -20,6 +21,19 @@ _JOB_QOS = {"cpu": "QOSMaxCpuPerJobLimit", "mem": "QOSMaxMemoryPerJob", "node": 
 _USER_QOS = {"cpu": "QOSMaxCpuPerUserLimit", "mem": "QOSMaxMemoryPerUser", "node": "QOSMaxNodePerUserLimit"}
 _ACCOUNT_QOS = {"cpu": "MaxCpuPerAccount", "mem": "MaxMemoryPerAccount", "node": "MaxNodePerAccount"}
 _MIN_QOS = {"cpu": "QOSMinCpuNotSatisfied", "mem": "QOSMinMemory", "node": "QOSMinNode"}
+_MINUTES_ASSOC = {
+    "cpu": "AssocMaxCpuMinutesPerJobLimit",
+    "mem": "AssocMaxMemMinutesPerJob",
+    "node": "AssocMaxNodeMinutesPerJob",
+}
+_MINUTES_QOS = {
+    "cpu": "QOSMaxCpuMinutesPerJobLimit",
+    "mem": "QOSMaxMemoryMinutesPerJob",
+    "node": "QOSMaxNodeMinutesPerJob",
+}
+_USED_ASSOC = {"cpu": "AssocGrpCPUMinutesLimit", "mem": "AssocGrpMemMinutes", "node": "AssocGrpNodeMinutes"}
+_RUN_ASSOC = {"cpu": "AssocGrpCPURunMinutesLimit", "mem": "AssocGrpMemRunMinutes", "node": "AssocGrpNodeRunMinutes"}
+_RUN_QOS = {"cpu": "QOSGrpCPURunMinutesLimit", "mem": "QOSGrpMemoryRunMinutes", "node": "QOSGrpNodeRunMinutes"}
 _KINDS = (("gres/", "GRES"), ("license/", "License"), ("billing", "Billing"), ("energy", "Energy"), ("bb/", "BB"))
 
 _Key = tuple[str, ...]
@@ -36,16 +50,18 @@ def _reason(table: Mapping[str, str], pattern: str, name: str) -> str:
 class Counters:
     """What runs now, by group. `copy` before adding in a cycle."""
 
-    __slots__ = ("jobs", "tres")
+    __slots__ = ("jobs", "minutes", "tres")
 
     def __init__(self) -> None:
         self.jobs: dict[_Key, int] = {}
         self.tres: dict[_Key, dict[str, int]] = {}
+        self.minutes: dict[_Key, dict[str, float]] = {}  # TRES x minutes still to run
 
     def copy(self) -> Counters:
         other = Counters()
         other.jobs = dict(self.jobs)
         other.tres = {key: dict(counts) for key, counts in self.tres.items()}
+        other.minutes = {key: dict(counts) for key, counts in self.minutes.items()}
         return other
 
     def add(self, keys: Iterable[_Key], tres: Tres) -> None:
@@ -55,6 +71,15 @@ class Counters:
             for name, count in tres:
                 counts[name] = counts.get(name, 0) + count
 
+    def add_minutes(self, keys: Iterable[_Key], tres: Tres, minutes: float) -> None:
+        """Minutes without end count as none."""
+        if math.isinf(minutes):
+            return
+        for key in keys:
+            counts = self.minutes.setdefault(key, {})
+            for name, count in tres:
+                counts[name] = counts.get(name, 0.0) + count * minutes
+
     def used(self, key: _Key, name: str) -> int:
         return self.tres.get(key, {}).get(name, 0)
 
@@ -62,14 +87,29 @@ class Counters:
 class LimitBook:
     """Looks limits up. One for each state of the accounting records."""
 
-    def __init__(self, accounting: Accounting) -> None:
+    def __init__(self, accounting: Accounting, usage: Sequence[UsageRow] = ()) -> None:
         self.qos = {qos.name: qos for qos in accounting.qos}
         self._by_id = {assoc.assoc_id: assoc for assoc in accounting.assocs}
         self._account = {assoc.account: assoc for assoc in accounting.assocs if not assoc.user}
         self._chains: dict[int, tuple[Assoc, ...]] = {}
+        self._used = self._used_minutes(usage)
+        self.any_run_minutes = any(qos.limits.grp_tres_run_mins for qos in accounting.qos) or any(
+            assoc.limits.grp_tres_run_mins for assoc in accounting.assocs
+        )
         self.any = any(_has(qos.limits) or _has_qos(qos) for qos in accounting.qos) or any(
             _has(assoc.limits) for assoc in accounting.assocs
         )
+
+    def _used_minutes(self, usage: Sequence[UsageRow]) -> dict[int, dict[str, float]]:
+        """TRES-minutes that each association and those below it used."""
+        found: dict[int, dict[str, float]] = {}
+        for row in usage:
+            for assoc in self.chain(row.assoc_id):
+                if assoc.limits.grp_tres_mins:
+                    counts = found.setdefault(assoc.assoc_id, {})
+                    for name, seconds in row.raw:
+                        counts[name] = counts.get(name, 0.0) + seconds / 60
+        return found
 
     def chain(self, assoc_id: int) -> tuple[Assoc, ...]:
         """The association and its ancestors."""
@@ -92,7 +132,9 @@ class LimitBook:
             keys += [("qos", name), ("qos-user", name, str(spec.uid)), ("qos-account", name, spec.account)]
         return keys
 
-    def refusal(self, job: Job, partition_qos: str, tres: Tres, minutes: int | None, counters: Counters) -> str:
+    def refusal(
+        self, job: Job, partition_qos: str, tres: Tres, minutes: int | None, counters: Counters, *, safe: bool = False
+    ) -> str:
         """The first limit that one more run would break, as Slurm's reason; "" = none."""
         spec, seen = job.spec, set[str]()
         override = self.qos.get(spec.qos)
@@ -109,8 +151,20 @@ class LimitBook:
             bound |= _bounds(qos.limits)
         for place, assoc in enumerate(self.chain(spec.assoc_id)):
             reason = _assoc_refusal(assoc, place == 0, tres, minutes, counters, bound)
+            if not reason:
+                reason = self._minutes_refusal(assoc, tres, minutes, safe)
             if reason:
                 return reason
+        return ""
+
+    def _minutes_refusal(self, assoc: Assoc, tres: Tres, minutes: int | None, safe: bool) -> str:
+        """GrpTRESMins. `safe`: the whole run has to fit in what is left."""
+        used = self._used.get(assoc.assoc_id, {})
+        asked = dict(tres)
+        for name, most in assoc.limits.grp_tres_mins:
+            more = asked.get(name, 0) * (minutes or 0) if safe else 0
+            if used.get(name, 0.0) >= most or used.get(name, 0.0) + more > most:
+                return _reason(_USED_ASSOC, "AssocGrp{}Minutes", name)
         return ""
 
     @staticmethod
@@ -127,6 +181,19 @@ class LimitBook:
         ):
             if word:
                 return word
+        word = _over_minutes(
+            limits,
+            tres,
+            minutes,
+            counters,
+            group,
+            _MINUTES_QOS,
+            "QOSMax{}MinutesPerJob",
+            _RUN_QOS,
+            "QOSGrp{}RunMinutes",
+        )
+        if word:
+            return word
         asked = dict(tres)
         for name, least in qos.min_tres_per_job:
             if asked.get(name, 0) < least:
@@ -159,6 +226,19 @@ def _assoc_refusal(
     word = _over(each, tres, None, key, _JOB_ASSOC, "AssocMax{}PerJob")
     if word:
         return word
+    word = _over_minutes(
+        limits,
+        tres,
+        minutes,
+        counters,
+        key,
+        _MINUTES_ASSOC,
+        "AssocMax{}MinutesPerJob",
+        _RUN_ASSOC,
+        "AssocGrp{}RunMinutes",
+    )
+    if word:
+        return word
     if not is_own:
         return ""
     if limits.max_jobs is not None and "max_jobs" not in bound and running >= limits.max_jobs:
@@ -178,6 +258,32 @@ def _over(
         more = asked.get(name, 0)
         if more and (counters.used(key, name) if counters else 0) + more > most:
             return _reason(table, pattern, name)
+    return ""
+
+
+def _over_minutes(
+    limits: Limits,
+    tres: Tres,
+    minutes: int | None,
+    counters: Counters,
+    key: _Key,
+    each: Mapping[str, str],
+    each_pattern: str,
+    group: Mapping[str, str],
+    group_pattern: str,
+) -> str:
+    """MaxTRESMins of one job, and GrpTRESRunMins of all that run. A run without limit breaks neither."""
+    if minutes is None or not (limits.max_tres_mins_per_job or limits.grp_tres_run_mins):
+        return ""
+    asked = dict(tres)
+    for name, most in limits.max_tres_mins_per_job:
+        if asked.get(name, 0) * minutes > most:
+            return _reason(each, each_pattern, name)
+    running = counters.minutes.get(key, {})
+    for name, most in limits.grp_tres_run_mins:
+        more = asked.get(name, 0) * minutes
+        if more and running.get(name, 0.0) + more > most:
+            return _reason(group, group_pattern, name)
     return ""
 
 

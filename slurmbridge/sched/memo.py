@@ -47,7 +47,8 @@ def refreshed(memo: Memo, snapshot: Snapshot, half_life: int) -> Memo:
     if stale or len(memo.sites) > 10_000:
         changes |= {"fixed_mark": snapshot.fixed_mark, "shapes": snapshot.shapes, "sites": {}, "misfits": {}}
     same_records = memo.accounting is snapshot.accounting
-    if not same_records or memo.usage is not snapshot.usage or memo.half_life != half_life:
+    same_usage = memo.usage is snapshot.usage
+    if not (same_records and same_usage and memo.half_life == half_life):
         usage = fairtree.usage_of(snapshot.usage, half_life)
         changes |= {
             "usage": snapshot.usage,
@@ -55,8 +56,8 @@ def refreshed(memo: Memo, snapshot: Snapshot, half_life: int) -> Memo:
             "shares": fairtree.factors(snapshot.accounting, usage),
         }
     book = memo.book
-    if book is None or not same_records:
-        book = LimitBook(snapshot.accounting)
+    if book is None or not (same_records and same_usage):
+        book = LimitBook(snapshot.accounting, snapshot.usage)
         changes |= {"accounting": snapshot.accounting, "book": book}
     if memo.running_mark is not snapshot.running_mark or not same_records or "fixed_mark" in changes:
         changes |= {

@@ -15,8 +15,9 @@ from slurmbridge.model.request import LicenseTerm
 from slurmbridge.model.tres import Tres
 from slurmbridge.sched import cpus, gpus
 from slurmbridge.sched.billing import billing
-from slurmbridge.sched.choose import Part, choose
-from slurmbridge.sched.columns import Bools, NodeColumns
+from slurmbridge.sched.choose import Part, choose, with_counts
+from slurmbridge.sched.columns import Ints, NodeColumns
+from slurmbridge.sched.features import Alternative
 from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, open_to_user, unit_of
 from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
 from slurmbridge.sched.shape import Shape
@@ -36,21 +37,27 @@ def place(
     columns: NodeColumns,
     room: Room,
     limits: Room,
-    allowed: Bools,
+    alternative: Alternative,
     required: Sequence[int],
     rules: Rules,
     licenses: tuple[LicenseTerm, ...],
     tracked: frozenset[str],
+    most: Ints | None = None,
 ) -> Placement | None:
     """A placement of the whole gang, or None.
 
     `room`: what is free now, with CPU numbers. `limits`: what may be used for as long as the job may run (the same room
-    when nothing is reserved). `tracked`: gres and licence names of AccountingStorageTRES.
+    when nothing is reserved). `tracked`: gres and licence names of AccountingStorageTRES. `most`: CPUs that
+    the partition may still use on each node (MaxCPUsPerNode).
     """
+    allowed = alternative.nodes
     if rules.owns or rules.owner_matters:
         allowed = allowed & open_to_user(room, limits, rules)
-    found = capacity(shape, columns, limits, allowed, rules)
-    parts = choose(shape, columns, found, required, view.partition.max_nodes)
+    found = capacity(shape, columns, limits, allowed, rules, most)
+    rows = with_counts(required, alternative.counts, found, columns.order) if alternative.counts else required
+    if rows is None:
+        return None
+    parts = choose(shape, columns, found, rows, view.bounds, limits.cpus)
     if parts is None:
         return None
     shares: list[NodeShare] = []

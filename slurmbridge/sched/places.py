@@ -35,12 +35,12 @@ def find(shape: Shape, view: PartitionView, columns: NodeColumns) -> Site:
     required = tuple(columns.rows[name] for name in shape.req_nodes if name in columns.rows)
     unknown = len(required) < len(shape.req_nodes) or any(not allowed[row] for row in required)
     anywhere = [
-        Alternative(each.nodes & allowed, each.counts)
+        each.within(allowed)
         for text in ((shape.prefer, shape.features) if shape.prefer else (shape.features,))
         for each in alternatives(text, columns)
     ]
     return Site(
-        alternatives=tuple(Alternative(each.nodes & columns.usable, each.counts) for each in anywhere),
+        alternatives=tuple(each.within(columns.usable) for each in anywhere),
         anywhere=tuple(anywhere),
         required=required,
         unknown=unknown,

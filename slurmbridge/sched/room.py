@@ -87,7 +87,20 @@ def device_hold(columns: NodeColumns, row: int, slot: int, milli: int, mib: int)
 class Room:
     """Free amounts, one row a node."""
 
-    __slots__ = ("busy", "closed", "cpus", "firm", "jobs", "memory", "mib", "milli", "owner", "shared", "solid")
+    __slots__ = (
+        "busy",
+        "closed",
+        "cpus",
+        "firm",
+        "jobs",
+        "memory",
+        "mib",
+        "milli",
+        "owner",
+        "owners",
+        "shared",
+        "solid",
+    )
 
     cpus: Ints
     memory: Ints
@@ -95,7 +108,8 @@ class Room:
     mib: Ints
     jobs: Ints  # how many jobs are there
     closed: Bools
-    owner: Ints
+    owner: Ints  # uid of the only user who may come, NO_OWNER
+    owners: Ints  # how many jobs say so
     busy: list[int]  # bit mask of CPUs in use; empty list in rooms of later times
     firm: list[int]  # the part of `busy` that nobody shares
     solid: Ints  # CPUs of jobs that do not share
@@ -106,6 +120,7 @@ class Room:
         other.cpus, other.memory = self.cpus.copy(), self.memory.copy()
         other.milli, other.mib = self.milli.copy(), self.mib.copy()
         other.jobs, other.closed, other.owner = self.jobs.copy(), self.closed.copy(), self.owner.copy()
+        other.owners = self.owners.copy()
         other.busy = list(self.busy) if with_cpu_numbers else []
         other.firm = list(self.firm) if with_cpu_numbers else []
         other.solid, other.shared = self.solid.copy(), self.shared.copy()
@@ -134,6 +149,7 @@ class Room:
             self.closed[row] = True
         if hold.owner != NO_OWNER:
             self.owner[row] = hold.owner
+            self.owners[row] += 1
 
     def tighten(self, other: Room, rows: Iterable[int]) -> None:
         """The lesser of both at these rows."""
@@ -144,6 +160,7 @@ class Room:
             self.closed[row] |= other.closed[row]
             self.solid[row] = max(self.solid[row], other.solid[row])
             self.shared[row] = max(self.shared[row], other.shared[row])
+            self.owners[row] = max(self.owners[row], other.owners[row])
             if other.owner[row] != NO_OWNER:
                 self.owner[row] = other.owner[row]
             np.minimum(self.milli[row], other.milli[row], out=self.milli[row])
@@ -157,6 +174,7 @@ class Room:
         room.jobs = np.maximum(self.jobs, other.jobs)
         room.closed = self.closed | other.closed
         room.owner = np.where(other.owner != NO_OWNER, other.owner, self.owner)
+        room.owners = np.maximum(self.owners, other.owners)
         room.solid, room.shared = np.maximum(self.solid, other.solid), np.maximum(self.shared, other.shared)
         room.busy, room.firm = [], []
         return room
@@ -169,7 +187,7 @@ class Room:
         self.milli[row] = np.where(columns.device_type[row] >= 0, 1000, 0)
         self.mib[row] = columns.device_mib[row]
         self.jobs[row], self.closed[row], self.owner[row] = 0, False, NO_OWNER
-        self.solid[row] = self.shared[row] = 0
+        self.solid[row] = self.shared[row] = self.owners[row] = 0
         self.busy[row] = self.firm[row] = reserved
         unnamed = []
         for hold in holds:
@@ -205,6 +223,7 @@ def empty_room(columns: NodeColumns) -> Room:
     room.jobs = np.zeros(size, dtype=np.int64)
     room.closed = np.zeros(size, dtype=np.bool_)
     room.owner = np.full(size, NO_OWNER, dtype=np.int64)
+    room.owners = np.zeros(size, dtype=np.int64)
     room.solid, room.shared = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     room.busy, room.firm = list(columns.reserved), list(columns.reserved)
     return room

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 import msgspec
+import numpy as np
 
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
@@ -17,10 +18,10 @@ from slurmbridge.model.states import JobFlag, JobState, Reason
 from slurmbridge.sched import reasons
 from slurmbridge.sched.backfill import Horizon, expected_end
 from slurmbridge.sched.choose import choose
-from slurmbridge.sched.columns import Bools
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked, ends_too_late, of_partition, time_limit
-from slurmbridge.sched.fit import Rules, capacity, could_fit, fits_one, rules_of
-from slurmbridge.sched.limits import Counters
+from slurmbridge.sched.fit import Rules, capacity, fits_one, rules_of
+from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.place import Placement, place
 from slurmbridge.sched.places import Site, find, may_use, open_nodes
@@ -29,6 +30,7 @@ from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 
 _LIMITED = frozenset({"limits", "safe"})
+RESERVED = "ReqNodeNotAvail, May be reserved for other job"
 _Key = tuple[int, int, int]
 
 
@@ -59,6 +61,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     licenses: dict[str, int]
     counters: Counters | None
     owned: bool
+    cpus_of: dict[int, Ints]
 
 
 class Session:
@@ -70,13 +73,18 @@ class Session:
         self._tracked = frozenset(config.accounting_tres)
         self._limited = bool(config.enforce & _LIMITED) and memo.book is not None and memo.book.any
         self._counters = memo.counters.copy() if self._limited and memo.counters is not None else None
+        self._safe = "safe" in config.enforce
+        if self._counters is not None and memo.book is not None and memo.book.any_run_minutes:
+            self._count_run_minutes(self._counters, memo.book)
         self._licenses = _free_licenses(snapshot, config)
         self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, self._entries)
         self._owned = bool((snapshot.room.owner != NO_OWNER).any())
+        self.settled: dict[tuple[int, int], Blocked] = {}  # (group, partition): what stopped one stops its equals
         self._too_long: dict[_Key, float] = {}
         self._waiting_for: set[int] = set()
         self._promised: dict[int, int] = {}
         self._empty: Room | None = None
+        self._cpus_of: dict[int, Ints] = {}  # partition -> CPUs it uses on each node, where that is bounded
 
     def _entries(self) -> list[tuple[float, Hold]]:
         found: list[tuple[float, Hold]] = []
@@ -131,6 +139,11 @@ class Session:
                     return Blocked(refused)
             return placement
         if without is None:
+            if self.snapshot.reservations and not shape.reservation:
+                room, limits = self.horizon.room, self.horizon.limits(length)
+                kept = self._place(job, shape, view, room, limits, licenses, length, None, ignore_reservations=True)
+                if kept is not None:
+                    return Blocked(Reason.REQ_NODE_NOT_AVAIL, RESERVED)
             self._too_long[key] = length
         return self._misfit(job, shape, view)
 
@@ -142,11 +155,16 @@ class Session:
         length = self.length(waiting.job, view)
         self.horizon.start(placement.holds, self.now + length)
         self._owned = self._owned or any(hold.owner != NO_OWNER for hold in placement.holds)
+        used = self._cpus_of.get(view.number)
+        if used is not None:
+            for hold in placement.holds:
+                used[hold.row] += hold.cpus
         for term in placement.allocation.licenses:
             self._licenses[term.name] -= term.count
         if self._counters is not None and self._memo.book is not None:
             keys = self._memo.book.keys(waiting.job, view.partition.qos)
             self._counters.add(keys, placement.allocation.tres)
+            self._counters.add_minutes(keys, placement.allocation.tres, length / 60)
 
     def mark(self) -> Mark:
         """What `restore` goes back to. Taken before a group is tried."""
@@ -155,6 +173,7 @@ class Session:
             licenses=dict(self._licenses),
             counters=self._counters.copy() if self._counters is not None else None,
             owned=self._owned,
+            cpus_of={number: used.copy() for number, used in self._cpus_of.items()},
         )
 
     def restore(self, mark: Mark) -> None:
@@ -164,6 +183,8 @@ class Session:
         self._counters = mark.counters.copy() if mark.counters is not None else None
         self._owned = mark.owned
         self._too_long.clear()
+        self.settled.clear()
+        self._cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
 
     def wait(
         self, waiting: Waiting, view: PartitionView, blocked: Blocked
@@ -188,10 +209,11 @@ class Session:
         job, shape = waiting.job, waiting.shape
         length = self.length(job, view)
 
-        def fits(room: Room, least: Room) -> Placement | None:
-            return self._place(job, shape, view, room, least, (), length, None)
+        def fits(when: float, room: Room, least: Room) -> Placement | None:
+            return self._place(job, shape, view, room, least, (), length, None, when)
 
-        found = self.horizon.earliest(length, self._settings.window_s, fits)
+        steady = not (self._owned or self.snapshot.reservations)
+        found = self.horizon.earliest(length, self._settings.window_s, fits, only_grows=steady)
         if found is not None:
             self.horizon.promise(job.job_id, found[0], length, found[1])
             self._owned = self._owned or any(hold.owner != NO_OWNER for hold in found[1].holds)
@@ -203,6 +225,20 @@ class Session:
         if found is None:
             found = self._memo.sites[key] = find(shape, view, self.snapshot.columns)
         return found
+
+    def _most_cpus(self, view: PartitionView) -> Ints | None:
+        """CPUs that the partition may still use on each node (MaxCPUsPerNode)."""
+        bound = view.partition.max_cpus_per_node
+        if bound is None:
+            return None
+        used = self._cpus_of.get(view.number)
+        if used is None:
+            used = self._cpus_of[view.number] = np.zeros(self.snapshot.columns.count, dtype=np.int64)
+            for each in self.snapshot.running.values():
+                if each.job.allocation is not None and each.job.allocation.partition == view.partition.name:
+                    for hold in each.holds:
+                        used[hold.row] += hold.cpus
+        return np.maximum(bound - used, 0)
 
     def _rules_for(self, job: Job, shape: Shape, view: PartitionView) -> Rules:
         owned = shape.exclusive is Exclusive.USER or view.partition.exclusive_user
@@ -228,29 +264,33 @@ class Session:
         licenses: tuple[LicenseTerm, ...],
         length: float,
         without: Bools | None,
+        when: float | None = None,
+        *,
+        ignore_reservations: bool = False,
     ) -> Placement | None:
         site = self.site(shape, view)
         if site.unknown:
             return None
-        opened = open_nodes(self.snapshot, shape.reservation, self.now, length)
+        begin = self.now if when is None else when
+        opened = None if ignore_reservations else open_nodes(self.snapshot, shape.reservation, begin, length)
         rules = self._rules_for(job, shape, view)
         for each in site.alternatives:
-            allowed = each.nodes
             if opened is not None:
-                allowed = allowed & opened
+                each = each.within(opened)
             if without is not None:
-                allowed = allowed & ~without
+                each = each.within(~without)
             placement = place(
                 shape,
                 view,
                 self.snapshot.columns,
                 room,
                 limits,
-                allowed,
+                each,
                 site.required,
                 rules,
                 licenses,
                 self._tracked,
+                self._most_cpus(view),
             )
             if placement is not None:
                 return placement
@@ -275,7 +315,8 @@ class Session:
                     columns,
                     capacity(shape, columns, empty, each.nodes, rules),
                     site.required,
-                    view.partition.max_nodes,
+                    view.bounds,
+                    empty.cpus,
                 )
                 is not None
                 for each in (site.alternatives if usable_only else site.anywhere)
@@ -288,7 +329,16 @@ class Session:
     def _refused(self, job: Job, view: PartitionView, tres: tuple[tuple[str, int], ...]) -> str:
         assert self._memo.book is not None and self._counters is not None
         minutes = time_limit(job, view.partition)
-        return self._memo.book.refusal(job, view.partition.qos, tres, minutes, self._counters)
+        return self._memo.book.refusal(job, view.partition.qos, tres, minutes, self._counters, safe=self._safe)
+
+    def _count_run_minutes(self, counters: Counters, book: LimitBook) -> None:
+        """What running jobs may still use: TRES x minutes left of their limits."""
+        for each in self.snapshot.running.values():
+            allocation, end = each.job.allocation, each.job.time_limit_end
+            if allocation is not None and end is not None and not each.job.state.is_finished:
+                view = self.snapshot.partitions.get(allocation.partition)
+                keys = book.keys(each.job, view.partition.qos if view else "")
+                counters.add_minutes(keys, allocation.tres, max(end - self.now, 0.0) / 60)
 
     def _take_licenses(self, job: Job, shape: Shape) -> tuple[LicenseTerm, ...] | None:
         """The licences that the job would get; None when they are not free."""

@@ -107,10 +107,11 @@ def _is_block(distribution: str | None) -> bool:
 class ShapeTable:
     """Interns shapes. Growing it never changes an answer; numbers are only names."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_groups", "_known")
 
     def __init__(self) -> None:
         self._known: dict[_Key, Shape] = {}
+        self._groups: dict[_Key, int] = {}
 
     def of(self, spec: JobSpec) -> Shape:
         key = key_of(spec)
@@ -121,5 +122,23 @@ class ShapeTable:
             self._known[key] = shape
         return shape
 
+    def group(self, spec: JobSpec, shape: Shape) -> int:
+        """A number for jobs that differ in nothing that decides whether they may start: one verdict serves all."""
+        key = (
+            shape.number,
+            spec.partitions,
+            spec.uid,
+            spec.user,
+            spec.group,
+            spec.account,
+            spec.assoc_id,
+            spec.qos,
+            spec.time_limit,
+            spec.time_min,
+            spec.deadline,
+            spec.req_tres,
+        )
+        return self._groups.setdefault(key, len(self._groups))
+
     def __len__(self) -> int:
-        return len(self._known)
+        return max(len(self._known), len(self._groups))

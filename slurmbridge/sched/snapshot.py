@@ -17,6 +17,7 @@ from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Plan, Reservation
 from slurmbridge.model.states import JobFlag, JobState
+from slurmbridge.sched.choose import Bounds
 from slurmbridge.sched.columns import Bools, NodeColumns, build, with_changes
 from slurmbridge.sched.room import Hold, Room, empty_room, holds_of
 from slurmbridge.sched.shape import Shape, ShapeTable
@@ -34,6 +35,7 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     share: int = 1
     forced: bool = False
     exclusive: bool = False
+    bounds: Bounds = Bounds()
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -41,6 +43,13 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     job: Job
     shape: Shape
+    group: int  # equal for jobs that get equal verdicts
+
+
+def waiting_of(job: Job, shapes: ShapeTable) -> Waiting:
+    """With what is derived."""
+    shape = shapes.of(job.spec)
+    return Waiting(job=job, shape=shape, group=shapes.group(job.spec, shape))
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -122,11 +131,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 job = msgspec.structs.replace(
                     known.job, reason=verdict.reason, reason_text=verdict.detail, start_time=verdict.start
                 )
-                waiting[verdict.job_id] = Waiting(job=job, shape=known.shape)
+                waiting[verdict.job_id] = msgspec.structs.replace(known, job=job)
         for job_id, priority in plan.priorities:
             known = waiting.get(job_id)
             if known is not None:
-                waiting[job_id] = Waiting(job=msgspec.structs.replace(known.job, priority=priority), shape=known.shape)
+                waiting[job_id] = msgspec.structs.replace(
+                    known, job=msgspec.structs.replace(known.job, priority=priority)
+                )
         return msgspec.structs.replace(self, waiting=waiting)
 
     def _with_nodes(self, config: ClusterConfig | None, nodes: tuple[Node, ...]) -> Self:
@@ -161,6 +172,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         else:
             partitions = tuple(view.partition for view in self.partitions.values())
         whole_nodes = self.config.select_type == "select/linear"
+        by_load = "CR_LLN" in self.config.select_type_parameters
         views = {}
         for number, partition in enumerate(partitions):
             nodes = np.zeros(self.columns.count, dtype=np.bool_)
@@ -177,6 +189,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 size=int(nodes.sum()),
                 share=max(share, 1) if word in _SHARING else 1,
                 forced=word == "FORCE",
+                bounds=Bounds(partition.min_nodes, partition.max_nodes, partition.lln or by_load),
                 exclusive=word == "EXCLUSIVE" or whole_nodes,
             )
         return msgspec.structs.replace(self, partitions=views, fixed_mark=object())
@@ -205,7 +218,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                     continue
                 coming.append(self._running(job, self.columns))
             elif job.state is JobState.PENDING:
-                waiting[job.job_id] = Waiting(job=job, shape=self.shapes.of(job.spec))
+                waiting[job.job_id] = waiting_of(job, self.shapes)
             if before is not None:
                 leaving.append(running.pop(job.job_id))
         for job_id in gone:
@@ -218,9 +231,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         shapes = self.shapes
         if len(shapes) > 1000 + 4 * len(waiting):
             shapes = ShapeTable()
-            waiting = {
-                job_id: Waiting(job=each.job, shape=shapes.of(each.job.spec)) for job_id, each in waiting.items()
-            }
+            waiting = {job_id: waiting_of(each.job, shapes) for job_id, each in waiting.items()}
         changes: dict[str, object] = {"waiting": waiting, "running": running, "shapes": shapes}
         if leaving or coming:
             changes["on_node"], changes["room"] = self._with_holds(leaving, coming)

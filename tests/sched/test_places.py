@@ -279,3 +279,34 @@ def test_a_partition_that_shares_gives_each_cpu_several_times() -> None:
     config = cluster(nodes=(node("n1"),), partitions=partitions)
     plan = plan_of(world(*(job(number, num_tasks=8) for number in (10, 11, 12)), config=config))
     assert sorted(shares(plan)) == [10, 11]
+
+
+def racks() -> ClusterConfig:
+    nodes = tuple(node(f"n{number}", features=(f"rack{(number + 1) // 2}",)) for number in range(1, 7))
+    return cluster(nodes=nodes, partitions=(Partition(name="debug", nodes=tuple(each.name for each in nodes)),))
+
+
+FEATURES = [
+    ("one", "rack2", 1, ["n3"]),
+    ("either", "rack3|rack2", 1, ["n3"]),
+    ("all alike, the first side that fits", "[rack1|rack2]", 2, ["n1", "n2"]),
+    ("so many of one kind, the others any", "rack2*1", 2, ["n1", "n3"]),
+    ("so many of each", "[rack2*1&rack3*2]", 3, ["n3", "n5", "n6"]),
+]
+
+
+@pytest.mark.parametrize(("text", "nodes", "expected"), [row[1:] for row in FEATURES], ids=[row[0] for row in FEATURES])
+def test_features(text: str, nodes: int, expected: list[str]) -> None:
+    plan = plan_of(world(job(10, features=text, min_nodes=nodes, num_tasks=nodes, ntasks_given=True), config=racks()))
+    assert [name for name, _, _ in shares(plan)[10]] == expected
+
+
+def test_nodes_that_must_be_alike_are_not_mixed() -> None:
+    plan = plan_of(world(job(10, features="[rack1|rack2]", min_nodes=3, num_tasks=3), config=racks()))
+    assert not plan.starts
+
+
+def test_preferred_features_come_first_and_others_will_do() -> None:
+    fields = {"features": "rack1", "prefer": "rack3", "exclusive": Exclusive.NODE}
+    plan = plan_of(world(*(job(number, **fields) for number in (10, 11, 12)), config=racks()))
+    assert [shares(plan)[number][0][0] for number in (10, 11, 12)] == ["n5", "n6", "n1"]

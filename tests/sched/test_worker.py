@@ -29,7 +29,10 @@ class Worker:
 
     def close(self) -> int:
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass
         self.process.stdout.close()
         return self.process.wait(timeout=10)
 
@@ -37,8 +40,9 @@ class Worker:
 @pytest.fixture
 def worker() -> Iterator[Worker]:
     worker = Worker()
-    yield worker
-    if worker.process.poll() is None:
+    try:
+        yield worker
+    finally:
         worker.close()
 
 
