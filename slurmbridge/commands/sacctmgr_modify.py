@@ -24,6 +24,7 @@ from slurmbridge.commands.sacctmgr_commit import (
     refuse,
 )
 from slurmbridge.commands.sacctmgr_conditions import NOTHING_TO_SET, Words, read
+from slurmbridge.commands.sacctmgr_heirs import INHERITED, heirs
 from slurmbridge.commands.sacctmgr_usage import reset_usage
 from slurmbridge.model.accounts import Account, Accounting, Assoc, User
 from slurmbridge.submit import association_changes as changes
@@ -34,13 +35,6 @@ MODIFY_ENTITIES: Final = (
     ("Job", 1, "job"), ("QOS", 1, "qos"), ("Resources", 1, "resource"), ("Users", 1, "user"),
 )  # fmt: skip
 _NOTHING_MODIFIED = "  Nothing modified"
-_INHERITED: Final = frozenset(
-    {
-        "priority", "qos", "default_qos", "limits.max_jobs", "limits.max_jobs_accrue", "limits.max_submit",
-        "limits.max_wall", "limits.max_tres_per_job", "limits.max_tres_per_node", "limits.max_tres_mins_per_job",
-    }
-)  # fmt: skip
-"""What children take from their account."""
 Lines = list[str]
 
 
@@ -306,11 +300,11 @@ def _account_assocs(context: Context, words: Words, steps: list[Callable[[Accoun
     if lines:
         yield err(*lines)
         return 1
-    inherited = {edit.word.field for edit in words.edits if edit.word.field in _INHERITED} | (
+    inherited = {edit.word.field for edit in words.edits if edit.word.field in INHERITED} | (
         {"qos"} if parent else set()
     )
     for assoc in targets:
-        yield out(assoc_line(site, assoc, above=assoc.parent), *_heirs(context, assoc.account, inherited))
+        yield out(assoc_line(site, assoc, above=assoc.parent), *heirs(context, assoc.account, inherited))
     if words.edits:
         steps.append(_edit_assocs(context, words, targets))
     if parent:
@@ -322,25 +316,6 @@ def _move(accounting: Accounting, names: Sequence[str], parent: str) -> Accounti
     for name in names:
         accounting = changes.reparent(accounting, name, parent)
     return accounting
-
-
-def _heirs(context: Context, account: str, fields: set[str]) -> Lines:
-    """Associations below that take at least one of these values from above; TRES limits are merged, so always."""
-    known = associations.index(context.site.accounting)
-    lines: Lines = []
-    for child in (*known.users_of.get(account, ()), *known.children_of.get(account, ())):
-        taken = {field for field in fields if "_tres" in field or _own(child, field) in (None, "")}
-        if not taken:
-            continue
-        lines.append(f"{assoc_line(context.site, child):<41}")
-        if not child.user:
-            lines += _heirs(context, child.account, taken)
-    return lines
-
-
-def _own(assoc: Assoc, field: str) -> Any:
-    top, _, inner = field.rpartition(".")
-    return getattr(assoc.limits if top else assoc, inner)
 
 
 def _qos(context: Context, argv: Sequence[str]) -> Command:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 
 from slurmbridge.commands import sacctmgr_fields as table
-from slurmbridge.commands import sacctmgr_values as values
-from slurmbridge.commands.accounting_words import is_word, known_tres
+from slurmbridge.commands import sacctmgr_rows as rows
+from slurmbridge.commands.accounting_words import is_word
 from slurmbridge.commands.effects import Call, Command, Print, Reports, Site
-from slurmbridge.commands.listing import time_zone
 from slurmbridge.commands.sacctmgr_conditions import Words, read
 from slurmbridge.commands.sacctmgr_config import config_text, stats_text
 from slurmbridge.commands.sacctmgr_json import document, json_accounts, json_users
 from slurmbridge.errors import LangError
-from slurmbridge.lang import times
-from slurmbridge.model.accounts import Account, Assoc, Transaction, User
+from slurmbridge.model.accounts import Transaction
 from slurmbridge.submit import associations
 
 ENTITIES: Final = (
@@ -64,9 +62,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     json: bool = False
 
 
-Rows = Iterable[Mapping[str, str]]
-
-
 def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Command:
     """The whole verb; `argv` begins with the entity."""
     entity = find_entity(argv[0]) if argv else None
@@ -91,15 +86,17 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
             yield Print(f"sacctmgr: error: --json is not offered for this entity ({argv[0]}) yet\n", 2)
             return 1
         if entity == "user":
-            text = document(call, site, "users", json_users(site, _wanted_users(site, words), words.switches))
+            text = document(call, site, "users", json_users(site, rows.wanted_users(site, words), words.switches))
         else:
-            text = document(call, site, "accounts", json_accounts(site, _wanted_accounts(site, words), words.switches))
+            text = document(
+                call, site, "accounts", json_accounts(site, rows.wanted_accounts(site, words), words.switches)
+            )
         yield Print(text)
         return 0
     transactions: tuple[Transaction, ...] = ()
     if entity == "transaction":
         try:
-            start, end = _window(words, call, site)
+            start, end = rows.window(words, call, site)
         except LangError as error:
             yield Print(f"sacctmgr: error: {error.message}\n", 2)
             return 1
@@ -124,8 +121,12 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
         )
         yield Print("Aborted\n")
         return 0
-    rows = _transactions(call, site, words, transactions) if entity == "transaction" else _ROWS[entity](site, words)
-    yield Print(table.table(fields, rows, options.style))
+    found = (
+        rows.transactions(call, site, words, transactions)
+        if entity == "transaction"
+        else rows.ROWS[entity](site, words)
+    )
+    yield Print(table.table(fields, found, options.style))
     return 0
 
 
@@ -175,200 +176,6 @@ def _needs_assocs(entity: str, words: Words) -> bool:
     return "withassoc" not in words.switches and not foreign.isdisjoint(words.where)
 
 
-def _source(site: Site, words: Words) -> values.Source:
-    return values.source(
-        site.config,
-        site.accounting,
-        own_limits="woplimits" in words.switches,
-        parents="wopinfo" not in words.switches,
-    )
-
-
-def _matches(words: Words, **texts: str) -> bool:
-    return all(key not in words.where or text in words.where[key] for key, text in texts.items())
-
-
-def _selected(site: Site, words: Words, *, users: bool = True, accounts: bool = True) -> list[tuple[int, Assoc]]:
-    """Associations that the conditions let through, in tree order."""
-    found = []
-    wanted = words.where.get("accounts", ()) if accounts else ()
-    below = frozenset[str]()
-    if "withsub" in words.switches:
-        below = frozenset().union(*(associations.descendants(site.accounting, name) for name in wanted))
-    defaults = {user.name: user.default_account for user in site.accounting.users}
-    for depth, assoc in associations.tree(site.accounting):
-        if accounts and "accounts" in words.where and assoc.account not in wanted and assoc.account not in below:
-            continue
-        if users and not _matches(words, users=assoc.user):
-            continue
-        if not _matches(words, partitions=assoc.partition, ids=str(assoc.assoc_id), parents=assoc.parent):
-            continue
-        if "clusters" in words.where and site.config.cluster_name not in words.where["clusters"]:
-            continue
-        if "qos" in words.where and set(words.where["qos"]).isdisjoint(
-            associations.effective_qos(site.accounting, assoc)
-        ):
-            continue
-        if "default_qos" in words.where and assoc.default_qos not in words.where["default_qos"]:
-            continue
-        if "onlydefaults" in words.switches and (not assoc.user or defaults.get(assoc.user) != assoc.account):
-            continue
-        found.append((depth, assoc))
-    return found
-
-
-def _association(site: Site, words: Words) -> Rows:
-    show_ = _source(site, words)
-    tree = "tree" in words.switches
-    for depth, assoc in _selected(site, words):
-        yield values.assoc_row(assoc, show_, depth if tree else 0)
-
-
-def _wanted_users(site: Site, words: Words) -> list[User]:
-    admin = words.where.get("admin")
-    return [
-        user
-        for user in sorted(site.accounting.users, key=lambda each: each.name)
-        if _matches(words, users=user.name, default_accounts=user.default_account)
-        and (admin is None or any(is_word(text, user.admin_level, 1) for text in admin))
-    ]
-
-
-def _user(site: Site, words: Words) -> Rows:
-    show_ = _source(site, words)
-    with_assocs = "withassoc" in words.switches
-    selected = _selected(site, words, users=False) if with_assocs else []
-    narrowed = with_assocs and not {"accounts", "partitions"}.isdisjoint(words.where)
-    for user in _wanted_users(site, words):
-        row = values.user_row(user, show_)
-        mine = [assoc for _depth, assoc in selected if assoc.user == user.name]
-        if narrowed and all(assoc.account != user.default_account for assoc in mine):
-            row["Def Acct"] = ""
-        if not mine:
-            yield row
-        for assoc in mine:
-            yield values.assoc_row(assoc, show_) | row
-
-
-def _wanted_accounts(site: Site, words: Words) -> list[Account]:
-    return [
-        account
-        for account in sorted(site.accounting.accounts, key=lambda each: each.name)
-        if _matches(words, accounts=account.name, descriptions=account.description, organizations=account.organization)
-    ]
-
-
-def _account(site: Site, words: Words) -> Rows:
-    show_ = _source(site, words)
-    with_assocs = "withassoc" in words.switches
-    selected = _selected(site, words, accounts=False) if with_assocs else []
-    for account in _wanted_accounts(site, words):
-        row = values.account_row(account)
-        mine = [assoc for _depth, assoc in selected if assoc.account == account.name]
-        if not mine:
-            yield row
-        for assoc in mine:
-            yield values.assoc_row(assoc, show_) | row
-
-
-def _qos(site: Site, words: Words) -> Rows:
-    show_ = _source(site, words)
-    by_name = words.where.get("qos_names") is not None
-    for qos in sorted(site.accounting.qos, key=lambda qos: (qos.name if by_name else "", qos.qos_id)):
-        if _matches(words, qos_names=qos.name, ids=str(qos.qos_id), descriptions=qos.description):
-            yield values.qos_row(qos, show_)
-
-
-def _cluster(site: Site, words: Words) -> Rows:
-    if _matches(words, clusters=site.config.cluster_name):
-        address = site.config.control_addr or site.config.control_host
-        yield values.cluster_row(_source(site, words), address)
-    for name in site.accounting.clusters:
-        if name != site.config.cluster_name and _matches(words, clusters=name):
-            yield {"Cluster": name, "Name": name, "ControlPort": "0", "RPC": "0", "Share": "1"}
-
-
-def _tres(site: Site, words: Words) -> Rows:
-    for full, number in known_tres(site.config).items():
-        kind, _, name = full.partition("/")
-        if _matches(words, types=kind, names=name, ids=str(number)):
-            yield {"Type": kind, "Name": name, "ID": str(number)}
-
-
-def _problem(site: Site, words: Words) -> Rows:
-    """Accounts without users, users that the system does not know."""
-    known = associations.index(site.accounting)
-    for _depth, assoc in associations.tree(site.accounting):
-        if not assoc.user and assoc.account != associations.ROOT and not known.users_of.get(assoc.account):
-            yield {"Cluster": site.config.cluster_name, "Account": assoc.account, "Problem": "Account has no users"}
-    for user in sorted(site.accounting.users, key=lambda each: each.name):
-        if site.user_id(user.name) is None:
-            yield {"User": user.name, "Problem": "User does not have a uid"}
-        if user.name not in known.accounts_of:
-            yield {"User": user.name, "Problem": "User has no associations"}
-
-
-def _wckey(site: Site, words: Words) -> Rows:
-    for key in site.accounting.wckeys:
-        if _matches(words, users=key.user, names=key.name):
-            yield {"WCKey": key.name, "Cluster": site.config.cluster_name, "User": key.user}
-
-
-def _nothing(_site: Site, _words: Words) -> Rows:
-    """Federations and shared licences exist only where several clusters share a database."""
-    return ()
-
-
-def _event(site: Site, words: Words) -> Rows:
-    """Nodes that are down or drained now."""
-    for node in site.nodes():
-        if not node.reason or node.reason_time is None or not _matches(words, nodes=node.name):
-            continue
-        uid = node.reason_uid or 0
-        yield {
-            "Cluster": site.config.cluster_name,
-            "NodeName": node.name,
-            "TimeStart": times.render(node.reason_time),
-            "TimeEnd": "Unknown",
-            "State": "+".join([node.base.value, *sorted(flag.value for flag in node.flags)]),
-            "Reason": node.reason,
-            "User": f"{site.user_name(uid)}({uid})",
-        }
-
-
-def _reservation(site: Site, _words: Words) -> Rows:
-    for reservation in site.reservations():
-        yield {
-            "Cluster": site.config.cluster_name,
-            "Name": reservation.name,
-            "TRES": f"node={len(reservation.nodes)}",
-            "TimeStart": times.render(reservation.start_time),
-            "TimeEnd": times.render(reservation.end_time),
-        }
-
-
-def _window(words: Words, call: Call, site: Site) -> tuple[float | None, float | None]:
-    def moment(key: str) -> float | None:
-        given = words.where.get(key)
-        return float(times.parse(given[-1], call.now, time_zone(call, site))) if given else None
-
-    return moment("start"), moment("end")
-
-
-def _transactions(call: Call, site: Site, words: Words, found: tuple[Transaction, ...]) -> Rows:
-    zone = time_zone(call, site)
-    for one in found:
-        if _matches(words, actions=one.action, actors=one.actor):
-            yield {
-                "Time": times.render(one.time, zone),
-                "Action": one.action,
-                "Actor": one.actor,
-                "Where": one.where,
-                "Info": one.info,
-                "Cluster": site.config.cluster_name,
-            }
-
-
 def _config(call: Call, site: Site) -> Command:
     yield Print(config_text(call, site))
     return 0
@@ -394,17 +201,3 @@ def _runaway(call: Call, site: Site) -> Command:
 
 _KINDS: Final = ("user", "account", "association", "qos", "cluster", "transaction", "event", "tres")
 _PLAIN: Final[dict[str, Callable[[Call, Site], Command]]] = {"config": _config, "stats": _stats, "runaway": _runaway}
-_ROWS: Final[dict[str, Callable[[Site, Words], Rows]]] = {
-    "user": _user,
-    "account": _account,
-    "association": _association,
-    "qos": _qos,
-    "cluster": _cluster,
-    "tres": _tres,
-    "event": _event,
-    "wckey": _wckey,
-    "federation": _nothing,
-    "resource": _nothing,
-    "reservation": _reservation,
-    "problem": _problem,
-}
