@@ -108,7 +108,9 @@ def _named(target: Target, site: Site) -> Item:
         family = site.jobs_of_array(target.job_id)
         task = target.tasks[0]
         job = next((each for each in family if each.array_task_id == task), None)
-        job = job or next((each for each in family if each.tasks and any(a <= task <= b for a, b, _ in each.tasks)), None)
+        job = job or next(
+            (each for each in family if each.tasks and any(a <= task <= b for a, b, _ in each.tasks)), None
+        )
     elif target.offset is not None:
         job = next((each for each in site.jobs_of_het(target.job_id) if each.het_offset == target.offset), None)
     else:

@@ -170,7 +170,9 @@ def command(eyes: Eyes, words: Sequence[str]) -> Command:
     rest = words[1:]
     if len(rest) < keyword.fewest:
         spaced = keyword.name in ("update", "create", "delete")
-        yield from jobs.complain(eyes, f"too few arguments for {shown} keyword" if spaced else f"too few arguments for keyword:{shown}")
+        yield from jobs.complain(
+            eyes, f"too few arguments for {shown} keyword" if spaced else f"too few arguments for keyword:{shown}"
+        )
         return 1
     if keyword.most is not None and len(rest) > keyword.most:
         yield from jobs.complain(eyes, f"too many arguments for keyword:{shown}")
@@ -208,7 +210,9 @@ def _write(eyes: Eyes, words: Sequence[str]) -> Command:
             return 0
         return (yield from jobs.write_script(eyes, words[1:]))
     if what == "config":
-        yield from jobs.complain(eyes, "scontrol: error: write config is not offered: the daemon reads your own slurm.conf")
+        yield from jobs.complain(
+            eyes, "scontrol: error: write config is not offered: the daemon reads your own slurm.conf"
+        )
         return 1
     yield from jobs.complain(eyes, f"invalid write argument:{words[0]}")
     return 1
@@ -344,7 +348,9 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="liststeps", least=5, run=_listpids),
     Keyword(name="notify", least=1, run=_notify, fewest=2),
     Keyword(name="oneliner", least=1, run=_switch("one_line", True)),
-    Keyword(name="pidinfo", least=3, run=_not_offered("pidinfo", "processes are known to the nodes' supervisors"), fewest=1),
+    Keyword(
+        name="pidinfo", least=3, run=_not_offered("pidinfo", "processes are known to the nodes' supervisors"), fewest=1
+    ),
     Keyword(name="ping", least=3, run=_ping, most=0),
     Keyword(name="power", least=3, run=_not_offered("power", "nodes are not switched on or off"), fewest=1),
     Keyword(name="quiet", least=4, run=_switch("quiet", True)),
@@ -355,7 +361,9 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="requeue", least=3, run=_verb("requeue"), fewest=1),
     Keyword(name="requeuehold", least=8, run=_verb("requeuehold"), fewest=1),
     Keyword(name="resume", least=3, run=_verb("resume"), fewest=1),
-    Keyword(name="setdebugflags", least=9, run=_not_offered("setdebugflags", "the daemon has log levels only"), fewest=1),
+    Keyword(
+        name="setdebugflags", least=9, run=_not_offered("setdebugflags", "the daemon has log levels only"), fewest=1
+    ),
     Keyword(name="setdebug", least=2, run=_setdebug, fewest=1, most=1),
     Keyword(name="schedloglevel", least=3, run=_not_offered("schedloglevel", "the daemon has one log"), fewest=1),
     Keyword(name="show", least=3, run=show, fewest=1),

@@ -155,7 +155,9 @@ def complain(eyes: Eyes, *lines: str) -> Generator[Effect, Any, None]:
 
 def top(eyes: Eyes, word: str) -> Command:
     """Users may only where SchedulerParameters has enable_user_top."""
-    allowed = eyes.site.is_operator(eyes.call.uid) or "enable_user_top" in eyes.site.config.scheduler_parameters.split(",")
+    allowed = eyes.site.is_operator(eyes.call.uid) or "enable_user_top" in eyes.site.config.scheduler_parameters.split(
+        ","
+    )
     failed = False
     for text in reversed(_split(word)):
         target = read_target(text)

@@ -97,7 +97,9 @@ def _nodes(eyes: Eyes, word: str | None) -> Command:
             of_node.setdefault(name, []).append(partition.name)
     chosen: list[tuple[str, Node | None]]
     if word is None:
-        chosen = [(node.name, node) for node in eyes.site.nodes() if eyes.flags.future or node.base is not NodeBase.FUTURE]
+        chosen = [
+            (node.name, node) for node in eyes.site.nodes() if eyes.flags.future or node.base is not NodeBase.FUTURE
+        ]
     else:
         try:
             names = hostlist.expand(word)

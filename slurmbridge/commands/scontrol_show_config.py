@@ -16,7 +16,13 @@ from slurmbridge.lang.slurm_conf_keys import KEYS, ConfKey, Kind
 from slurmbridge.model.cluster import ClusterConfig
 
 _TRES = ("cpu", "mem", "energy", "node", "billing", "fs/disk", "vmem", "pages")
-_UNITS = {Kind.SECONDS: "sec", Kind.MINUTES: "min", Kind.MICROSECONDS: "usec", Kind.RATE: "nodes/min", Kind.PERCENT: "percent"}
+_UNITS = {
+    Kind.SECONDS: "sec",
+    Kind.MINUTES: "min",
+    Kind.MICROSECONDS: "usec",
+    Kind.RATE: "nodes/min",
+    Kind.PERCENT: "percent",
+}
 _LEVELS = ("quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5")
 _EXTRA_BEFORE = {"BurstBufferType": "BOOT_TIME", "HashPlugin": "HASH_VAL", "NamespaceType": "MULTIPLE_SLURMD",
                  "NodeFeaturesPlugins": "NEXT_JOB_ID", "SlurmctldHttpAuthParameters": "SlurmctldHost[0]",
@@ -38,6 +44,8 @@ def config_rows(eyes: Eyes) -> Iterator[tuple[str, str]]:
     config = eyes.site.config
     values = dict(config.values)
     for key in KEYS:
+        if key.name == "JobFileAppend":
+            yield "JobDefaults", _job_defaults(config)
         if key.name in _EXTRA_BEFORE:
             yield from _extra(_EXTRA_BEFORE[key.name], eyes)
         if key.name == "DefMemPerNode" and config.def_mem_per_cpu is not None:
@@ -51,6 +59,11 @@ def config_rows(eyes: Eyes) -> Iterator[tuple[str, str]]:
                 yield from ((f"{key.name}[{index}]", each) for index, each in enumerate(values[key.name].split(",")))
             continue
         yield key.name, _value(key, values, eyes)
+
+
+def _job_defaults(config: ClusterConfig) -> str:
+    named = (("DefCpuPerGPU", config.def_cpu_per_gpu), ("DefMemPerGPU", config.def_mem_per_gpu))
+    return ",".join(f"{name}={value}" for name, value in named if value is not None) or "(null)"
 
 
 def _extra(name: str, eyes: Eyes) -> Iterator[tuple[str, str]]:
@@ -94,6 +107,8 @@ def _computed(name: str, config: ClusterConfig, eyes: Eyes) -> str | None:
         return f"{config.slurm_user}({eyes.site.user_id(config.slurm_user) or 0})"
     if name == "MaxDBDMsgs":
         return str(max(10000, config.max_job_count * 2 + len(config.nodes) * 4))
+    if name == "AccountingStoragePort" and name not in dict(config.values):
+        return "6819" if "slurmdbd" in dict(config.values).get("AccountingStorageType", "") else "0"
     if name == "MessageTimeout":
         return f"{config.message_timeout} sec"
     return None

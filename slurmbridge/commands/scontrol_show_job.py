@@ -15,6 +15,7 @@ from slurmbridge.model.job import Job, JobSpec, NodeShare
 from slurmbridge.model.request import MemoryPer
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.model.units import UNLIMITED
+from slurmbridge.submit.size import shown_nodes
 
 NULL = "(null)"
 _GRES_FLAGS = (
@@ -47,15 +48,21 @@ def _head(job: Job, eyes: Eyes) -> Iterator[str]:
     user, group = view.user(spec.uid), view.group(spec.gid)
     yield f"UserId={user}({spec.uid}) GroupId={group}({spec.gid}) MCS_label={spec.request.mcs_label or 'N/A'}"
     wckey = f" WCKey={spec.wckey}" if eyes.site.config.track_wckey else ""
-    yield f"Priority={job.priority} Nice={spec.nice} Account={spec.account or NULL} QOS={spec.qos or NULL}{wckey}"
+    yield f"Priority={job.priority} Nice={spec.nice} Account={spec.account or NULL} QOS={_qos(spec)}{wckey}"
     reason = text.reason_text(job).replace(" ", "_")
-    yield f"JobState={state_word(job)} Reason={reason} Dependency={text.dependency_text(job)}"
+    yield f"JobState={state_word(job)} Reason={reason} Dependency={text.dependency_text(job, is_array=view.is_array)}"
     yield (
         f"Requeue={int(spec.requeue)} Restarts={job.restarts} BatchFlag={int(spec.is_batch)}"
         f" Reboot={int(spec.request.reboot)} ExitCode={text.exit_text(job.exit_code)}"
     )
     if eyes.flags.details:
         yield f"DerivedExitCode={text.exit_text(job.derived_exit_code)}"
+
+
+def _qos(spec: JobSpec) -> str:
+    """As the user wrote it: Slurm ignores case and keeps the spelling."""
+    asked = spec.request.qos
+    return asked if asked and asked.lower() == spec.qos.lower() else spec.qos or NULL
 
 
 def _family(job: Job, eyes: Eyes) -> str:
@@ -195,37 +202,17 @@ def _memory(spec: JobSpec) -> str:
 
 
 def node_range(job: Job, eyes: Eyes) -> str:
-    """`2`, of a job that waits `1-4`: the least by its tasks and CPUs, the most as asked or by its tasks."""
+    """`2`, of a job that waits `1-4`: see `submit.size.shown_nodes`; with a list of counts the least."""
     if job.allocation is not None:
         return str(len(job.allocation.nodes))
     spec = job.spec
-    least, most = spec.min_nodes, 0 if spec.node_counts else spec.max_nodes or 0
-    tasks = spec.num_tasks
-    if not most and not spec.node_counts and tasks and (spec.ntasks_given or not spec.cpus_per_task_given):
-        most = -(-tasks // spec.ntasks_per_node) if spec.ntasks_per_node else tasks
-    if spec.ntasks_per_node:
-        least = max(least, -(-tasks // spec.ntasks_per_node))
-    cpus = _cpus_per_node(spec, eyes)
-    if cpus and least:
-        least = max(least, -(-tasks // max(cpus // max(spec.cpus_per_task, 1), 1)))
-    if most and most < least:
-        least = most
-    if job.state is not JobState.PENDING:
+    largest = eyes.view.cpus_per_node(spec.partitions[0]) if spec.partitions else 0
+    least, most = shown_nodes(spec, largest)
+    if spec.overcommit and largest:
+        least = max(least, -(-spec.num_tasks // largest))
+    if spec.node_counts or not most or job.state is not JobState.PENDING:
         return str(least)
-    return f"{least}-{most}" if most else str(least)
-
-
-def _cpus_per_node(spec: JobSpec, eyes: Eyes) -> int:
-    """Of the largest node of the first partition."""
-    if not spec.partitions or spec.num_tasks <= 1:
-        return 0
-    name = spec.partitions[0]
-    found = eyes.view.max_cpus.get(name)
-    if found is None:
-        partition = next((each for each in eyes.site.partitions() if each.name == name), None)
-        nodes = (eyes.site.node(each) for each in (partition.nodes if partition else ()))
-        found = eyes.view.max_cpus[name] = max((node.conf.cpus for node in nodes if node), default=0)
-    return found
+    return f"{least}-{most}"
 
 
 def _detail_lines(shares: tuple[NodeShare, ...]) -> Iterator[str]:

@@ -155,7 +155,9 @@ def completing(eyes: Eyes) -> Command:
         end = eyes.view.time(job.end_time, "Unknown")
         spent = durations.render_elapsed(max(int(eyes.view.now - (job.end_time or eyes.view.now)), 0))
         partition = job.allocation.partition if job.allocation else ",".join(job.spec.partitions)
-        yield Print(f"JobId={job.job_id} EndTime={end} CompletingTime={spent} Nodes(COMPLETING)={nodes} Partition={partition}\n")
+        yield Print(
+            f"JobId={job.job_id} EndTime={end} CompletingTime={spent} Nodes(COMPLETING)={nodes} Partition={partition}\n"
+        )
     return 0
 
 

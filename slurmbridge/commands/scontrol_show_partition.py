@@ -23,7 +23,11 @@ def _lines(part: Partition, eyes: Eyes, nodes: dict[str, Node]) -> Iterator[str]
     config = eyes.site.config
     members = [nodes[name] for name in part.nodes if name in nodes]
     yield f"PartitionName={part.name}"
-    accounts = f"DenyAccounts={','.join(part.deny_accounts)}" if part.deny_accounts else f"AllowAccounts={_all(part.allow_accounts)}"
+    accounts = (
+        f"DenyAccounts={','.join(part.deny_accounts)}"
+        if part.deny_accounts
+        else f"AllowAccounts={_all(part.allow_accounts)}"
+    )
     qos = f"DenyQos={','.join(part.deny_qos)}" if part.deny_qos else f"AllowQos={_all(part.allow_qos)}"
     yield f"AllowGroups={_all(part.allow_groups)} {accounts} {qos}"
     yield f"AllocNodes={part.alloc_nodes or 'ALL'} Default={_yes(part.default)} QoS={part.qos or 'N/A'}"
@@ -88,6 +92,13 @@ def partition_tres(members: list[Node], eyes: Eyes) -> Tres:
     total = dict(merge(*(configured_tres(node, config) for node in members)))
     licences = {each.name: each.total for each in config.licenses}
     tracked = [name for name in config.accounting_tres if name.startswith("license/")]
-    first = [("cpu", total.pop("cpu")), ("mem", total.pop("mem")), ("node", len(members)), ("billing", total.pop("billing"))]
-    held = [(name, licences[name.removeprefix("license/")]) for name in tracked if name.removeprefix("license/") in licences]
+    first = [
+        ("cpu", total.pop("cpu")),
+        ("mem", total.pop("mem")),
+        ("node", len(members)),
+        ("billing", total.pop("billing")),
+    ]
+    held = [
+        (name, licences[name.removeprefix("license/")]) for name in tracked if name.removeprefix("license/") in licences
+    ]
     return (*first, *total.items(), *held)

@@ -43,7 +43,11 @@ def show_steps(eyes: Eyes, word: str | None) -> Command:
     if word and target is None:
         yield from _failed(word, "JobID can not be zero")
         return 1
-    jobs = find_jobs(eyes, target) if target else [job for job in eyes.site.jobs() if job.allocation and not job.is_finished]
+    jobs = (
+        find_jobs(eyes, target)
+        if target
+        else [job for job in eyes.site.jobs() if job.allocation and not job.is_finished]
+    )
     if target and not jobs:
         yield from _failed(target.text, "Invalid job id specified")
         return 1

@@ -108,7 +108,11 @@ def _update_job(eyes: Eyes, name: str, by_name: bool, rest: list[str]) -> Comman
     for target in targets:
         assert target is not None
         outcome: Outcome = yield Change(
-            verb="update", job_id=target.job_id, array_tasks=target.tasks, het_offset=target.offset, fields=tuple(fields)
+            verb="update",
+            job_id=target.job_id,
+            array_tasks=target.tasks,
+            het_offset=target.offset,
+            fields=tuple(fields),
         )
         failed = (yield from report(eyes, target, outcome, lambda errno, _: errno.text)) is not None or failed
     return int(failed)
@@ -122,9 +126,7 @@ def _named(eyes: Eyes, name: str) -> list[Target | None]:
     ]
 
 
-def _read_job_word(
-    eyes: Eyes, word: str, targets: Sequence[Target | None]
-) -> tuple[str, Any] | list[str]:
+def _read_job_word(eyes: Eyes, word: str, targets: Sequence[Target | None]) -> tuple[str, Any] | list[str]:
     """(key, typed value), or the lines of the complaint."""
     key, equals, value = word.partition("=")
     if not equals:
@@ -150,9 +152,7 @@ def _first_job(eyes: Eyes, targets: Sequence[Target | None]) -> Job | None:
     return found[0] if found else None
 
 
-def _relative_limit(
-    eyes: Eyes, sign: str, text: str, targets: Sequence[Target | None]
-) -> tuple[str, Any] | list[str]:
+def _relative_limit(eyes: Eyes, sign: str, text: str, targets: Sequence[Target | None]) -> tuple[str, Any] | list[str]:
     """`+5`, `-=5`: against the limit that the job has now."""
     field = update_job.BY_KEY["TimeLimit"]
     try:
@@ -268,7 +268,9 @@ def _update_partition(eyes: Eyes, name: str, rest: list[str], verb: str) -> Comm
     if outcome.errno is None:
         return 0
     text = _denied(outcome.errno)
-    yield from complain(eyes, f"slurm_update error: {text}" if verb == "update" else f"Error creating the partition: {text}")
+    yield from complain(
+        eyes, f"slurm_update error: {text}" if verb == "update" else f"Error creating the partition: {text}"
+    )
     return 1
 
 
@@ -282,25 +284,33 @@ def _errors(eyes: Eyes, *lines: str) -> Generator[Effect, Any, None]:
 
 def create(eyes: Eyes, words: Sequence[str]) -> Command:
     """`scontrol create partition=NAME ...`, `scontrol create reservation[=NAME] ...`."""
-    for word in words:
-        key, equals, value = word.partition("=")
-        lowered = key.lower()
-        if lowered and "reservationname".startswith(lowered) and len(lowered) >= 3:
-            rest = [each for each in words if each is not word]
-            return (yield from create_reservation(eyes, value, rest))
-        if lowered and "partitionname".startswith(lowered) and len(lowered) >= 3:
-            if not equals:
-                yield from _errors(eyes, f"Invalid input: {word}  Request aborted")
-                return 1
-            rest = [each for each in words if each is not word]
-            return (yield from _update_partition(eyes, value, rest, "create"))
-        if lowered and "nodename".startswith(lowered) and len(lowered) >= 3:
-            denied = not eyes.site.is_operator(eyes.call.uid)
-            errno = SlurmErrno.USER_ID_MISSING if denied else SlurmErrno.NOT_SUPPORTED
-            yield from complain(eyes, f"Error creating node(s): {errno.text}")
+    kind = next((kind for word in words if (kind := _creation(word.partition("=")[0]))), "")
+    name = next(
+        (word.partition("=")[2] for word in words if _creation(word.partition("=")[0]) == kind and "=" in word), ""
+    )
+    rest = [word for word in words if _creation(word.partition("=")[0]) != kind]
+    if kind == "reservation":
+        return (yield from create_reservation(eyes, name, rest))
+    if kind == "partition":
+        if not name:
+            yield from _errors(eyes, f"Invalid input: {words[0]}  Request aborted")
             return 1
+        return (yield from _update_partition(eyes, name, rest, "create"))
+    if kind == "node":
+        denied = not eyes.site.is_operator(eyes.call.uid)
+        errno = SlurmErrno.USER_ID_MISSING if denied else SlurmErrno.NOT_SUPPORTED
+        yield from complain(eyes, f"Error creating node(s): {errno.text}")
+        return 1
     yield from _errors(eyes, f"Invalid creation entity: {words[0]}")
     return 1
+
+
+def _creation(key: str) -> str:
+    """reservation, partition or node; a partition of a reservation is written `partitionname=` behind its name."""
+    word = key.lower()
+    if len(word) < 4:
+        return ""
+    return next((kind for kind in ("reservation", "partition", "node") if f"{kind}name".startswith(word)), "")
 
 
 def delete(eyes: Eyes, words: Sequence[str]) -> Command:
@@ -308,7 +318,14 @@ def delete(eyes: Eyes, words: Sequence[str]) -> Command:
     shown = words[0]
     key, equals, value = shown.partition("=")
     name = value if equals else (words[1] if len(words) > 1 else "")
-    kind = next((each for each in ("partitionname", "reservationname", "nodename") if each.startswith(key.lower()) and len(key) >= 1), None)
+    kind = next(
+        (
+            each
+            for each in ("partitionname", "reservationname", "nodename")
+            if each.startswith(key.lower()) and len(key) >= 1
+        ),
+        None,
+    )
     if kind is None or len(words) > 2:
         yield from complain(eyes, f"Invalid deletion entity: {shown}")
         return 1

@@ -24,7 +24,9 @@ def retally(spec: JobSpec, config: ClusterConfig) -> JobSpec:
         total.append(("mem", memory))
     billing = spec.min_cpus if count(old, "billing") == count(old, "cpu") else count(old, "billing")
     total += [("node", nodes), ("billing", billing)]
-    total += [(name, amount) for name, amount in _gpus(spec, nodes) if ":" not in name or name in config.accounting_tres]
+    total += [
+        (name, amount) for name, amount in _gpus(spec, nodes) if ":" not in name or name in config.accounting_tres
+    ]
     licences = [(f"license/{term.name}", term.count) for term in spec.license_terms]
     total += [(name, amount) for name, amount in licences if name in config.accounting_tres]
     return replace(spec, req_tres=tuple(total))
@@ -48,4 +50,3 @@ def _gpus(spec: JobSpec, nodes: int) -> list[tuple[str, int]]:
              GpuScope.TASK: spec.num_tasks}[need.scope]  # fmt: skip
     amount = need.count * need.milli * times
     return [("gres/gpu", amount), *([(f"gres/gpu:{need.type}", amount)] if need.type else [])]
-

@@ -17,7 +17,9 @@ from slurmbridge.lang import slurm_conf_values as values
 from slurmbridge.lang.slurm_conf_gres import read_gres
 from slurmbridge.lang.slurm_conf_keys import BY_NAME, ConfKey, Kind
 from slurmbridge.lang.slurm_conf_lines import ConfLine, Pair, included_names, read_lines, resolve_name
+from slurmbridge.lang.slurm_conf_nodes import WITHOUT_EFFECT as NODE_KEYS
 from slurmbridge.lang.slurm_conf_nodes import read_down_nodes, read_node_sets, read_nodes
+from slurmbridge.lang.slurm_conf_partitions import WITHOUT_EFFECT as PARTITION_KEYS
 from slurmbridge.lang.slurm_conf_partitions import read_partitions
 from slurmbridge.lang.slurm_conf_settings import FIELDS, check
 from slurmbridge.model.cluster import ClusterConfig, Device, NodeConf, Partition
@@ -26,6 +28,16 @@ RECORDS = ("nodename", "partitionname", "nodeset", "downnodes")
 COMPANIONS = ("gres.conf", "topology.conf", "topology.yaml")
 """Files beside slurm.conf that belong to the cluster's description; any of them may be absent."""
 IGNORED_RECORDS = ("poweraction",)
+
+
+def why_without_effect(key: str) -> str:
+    """The reason of a key listed in `ClusterConfig.without_effect`; empty for a remark that speaks for itself."""
+    record, _, name = key.partition(" ")
+    if name:
+        tables = {"NodeName": NODE_KEYS, "PartitionName": PARTITION_KEYS}
+        return tables.get(record, {}).get(name.lower(), "")
+    known = BY_NAME.get(key.lower())
+    return known.why if known else "nodes are not switched on or off"
 
 
 def included_files(text: str) -> list[str]:

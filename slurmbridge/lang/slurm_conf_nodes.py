@@ -209,7 +209,7 @@ def read_node_sets(lines: Iterable[ConfLine], nodes: Nodes) -> dict[str, tuple[s
         members: list[str] = []
         for pair in line.pairs[1:]:
             if pair.key.lower() == "nodes":
-                members += [name for name in _all_or_listed(pair, nodes)]
+                members += _all_or_listed(pair, nodes)
             elif pair.key.lower() in ("feature", "features"):
                 members += [conf.name for conf in nodes.confs.values() if pair.value in conf.features]
             else:

@@ -1,0 +1,19 @@
+"""What does `slurmbridge check-config` say about a configuration that was read?
+
+One line for each key without effect, with its place and the reason, then the size of the cluster.
+"""
+
+from __future__ import annotations
+
+from slurmbridge.lang.slurm_conf import why_without_effect
+from slurmbridge.model.cluster import ClusterConfig
+
+
+def report(config: ClusterConfig) -> str:
+    """The text for standard output."""
+    lines = []
+    for place, line, key in config.without_effect:
+        why = why_without_effect(key)
+        lines.append(f"{place}:{line}: {key} has no effect here" + (f": {why}" if why else ""))
+    lines.append(f"{config.conf_file}: {len(config.nodes)} nodes, {len(config.partitions)} partitions")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,119 @@
+"""scancel: which jobs it means, its words and its exit codes (Slurm 26.05.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from slurmbridge.commands import scancel
+from slurmbridge.commands.effects import Call, Change, FileData, Outcome, Print, Sleep
+from slurmbridge.errors import SlurmErrno
+from tests.commands.sample_site import NOW, SampleSite, job, running
+
+
+def site() -> SampleSite:
+    return SampleSite(
+        [
+            job(12, name="held"),
+            running(13, ("n1",), name="runner"),
+            job(14, name="other", uid=1002, gid=1002, user="bob"),
+            job(20, name="arr", array_job_id=20, tasks=((0, 2, 1),)),
+        ]
+    )
+
+
+def run(line: str, *answers: Any) -> tuple[str, str, int, list[Any]]:
+    """(stdout, stderr, exit code, effects that are no prints)."""
+    call = Call(argv=tuple(line.split()), env={}, cwd="/", uid=1001, user="alice", now=NOW)
+    command = scancel.main(call, site())
+    waiting: list[Any] = list(answers)
+    out, err, asked, answer = "", "", [], None
+    while True:
+        try:
+            effect = command.send(answer)
+        except StopIteration as stop:
+            return out, err, stop.value, asked
+        answer = None
+        if isinstance(effect, Print):
+            out, err = (out + effect.text, err) if effect.fd == 1 else (out, err + effect.text)
+        else:
+            asked.append(effect)
+            answer = waiting.pop(0) if waiting else Outcome(results=(("x", None),))
+
+
+def said(errno: SlurmErrno) -> Outcome:
+    return Outcome(results=(("x", errno),))
+
+
+@pytest.mark.parametrize(
+    ("line", "err", "code"),
+    [
+        ("scancel", "scancel: error: No job identification provided\n", 1),
+        ("scancel abc", "scancel: error: Invalid job id abc\n", 1),
+        ("scancel 0", "scancel: error: Invalid job id 0\n", 1),
+        ("scancel -1", "scancel: invalid option -- '1'\nTry \"scancel --help\" for more information\n", 1),
+        ("scancel -u nosuch", "scancel: error: Invalid user name: nosuch\n", 1),
+        ("scancel -t foo", "Invalid job state specified: foo\nValid job states are PENDING, RUNNING, and SUSPENDED\n", 1),
+        ("scancel -s foo 12", "Unknown job signal: foo\n", 1),
+        ("scancel -p nosuch", "", 0),
+        ("scancel -v -p nosuch", "scancel: error: No active jobs match ALL job filters, including: partition=nosuch \n", 0),
+    ],
+)  # fmt: skip
+def test_what_names_no_job_is_told(line: str, err: str, code: int) -> None:
+    assert run(line)[1:3] == (err, code)
+
+
+@pytest.mark.parametrize(
+    ("line", "errno", "err", "code"),
+    [
+        ("scancel 14", SlurmErrno.ACCESS_DENIED, "scancel: error: Kill job error on job id 14: Access/permission denied\n", 210),
+        ("scancel 999", SlurmErrno.INVALID_JOB_ID, "", 0),
+        ("scancel -s 10 -b 14", SlurmErrno.ACCESS_DENIED,
+         "scancel: error: Kill job error on job id 14: Access/permission denied\n", 210),
+        ("scancel 12+1", SlurmErrno.NOT_HETJOB_COMPONENT, "scancel: error: Kill job error on job id 12+1: Operation not"
+         " permitted on individual component of heterogeneous job\n", 60),
+        ("scancel -v 12", SlurmErrno.ALREADY_DONE, "scancel: Terminating job 12\nscancel: error: Kill job error on job id"
+         " 12: Job/step already completing or completed\n", 0),
+    ],
+)  # fmt: skip
+def test_refusals_set_the_exit_code(line: str, errno: SlurmErrno, err: str, code: int) -> None:
+    assert run(line, said(errno))[1:3] == (err, code)
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"),
+    [
+        ("scancel 12", [Change(verb="cancel", job_id=12, signal=9)]),
+        ("scancel 20_1", [Change(verb="cancel", job_id=20, array_tasks=(1,), signal=9)]),
+        ("scancel 20_[0-2]", [Change(verb="cancel", job_id=20, array_tasks=(0, 1, 2), signal=9)]),
+        ("scancel 13 --signal USR2", [Change(verb="signal", job_id=13, signal=12)]),
+        ("scancel -b -s TERM 13", [Change(verb="signal", job_id=13, signal=15, scope="batch")]),
+        ("scancel -f 13", [Change(verb="signal", job_id=13, signal=9, scope="full")]),
+        ("scancel 13.0", [Change(verb="signal", job_id=13, signal=9, step_id=0)]),
+        ("scancel --me -n held,runner", [Change(verb="cancel", job_id=12, signal=9), Change(verb="cancel", job_id=13, signal=9)]),
+        ("scancel -u bob", [Change(verb="cancel", job_id=14, signal=9)]),
+        ("scancel -t R -u alice", [Change(verb="cancel", job_id=13, signal=9)]),
+        ("scancel -w n1 --me", [Change(verb="cancel", job_id=13, signal=9)]),
+        ("scancel -n arr", [Change(verb="cancel", job_id=20, array_tasks=(0, 1, 2), signal=9)]),
+        ("scancel 12,13", [Change(verb="cancel", job_id=12, signal=9), Change(verb="cancel", job_id=13, signal=9)]),
+    ],
+)  # fmt: skip
+def test_ids_and_filters_choose_jobs(line: str, asked: Sequence[Change]) -> None:
+    assert run(line)[3] == list(asked)
+
+
+def test_interactive_asks_first() -> None:
+    out, _, code, asked = run("scancel -i 20_1", FileData(data=b"n\n"))
+    assert out == "Cancel job_id=20_1 name=arr partition=debug [y/n]? "
+    assert code == 0 and len(asked) == 1
+
+
+def test_a_signal_to_a_waiting_job_is_tried_again() -> None:
+    _, err, code, asked = run(
+        "scancel -v -s USR1 12", said(SlurmErrno.JOB_PENDING), None, said(SlurmErrno.ALREADY_DONE)
+    )
+    assert [type(each) for each in asked] == [Change, Sleep, Change]
+    assert err.startswith("scancel: Signal 10 to job 12\nscancel: Job is in transitional state, retrying\n")
+    assert code == 1

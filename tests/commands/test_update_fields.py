@@ -1,0 +1,147 @@
+"""What an update may change, who may, and what the record is afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from slurmbridge.commands.update_fields import (
+    apply_node_update,
+    apply_partition_update,
+    apply_reservation,
+    apply_update,
+)
+from slurmbridge.errors import SlurmErrno
+from slurmbridge.lang.slurm_conf import read_cluster
+from slurmbridge.model.accounts import Accounting
+from slurmbridge.model.cluster import ClusterConfig, Partition
+from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Reservation
+from slurmbridge.model.request import Memory, MemoryPer
+from slurmbridge.model.states import NodeBase, NodeFlag
+from tests.commands.sample_site import NOW, SampleSite, job, running
+
+CONF = """\
+GresTypes=gpu
+AccountingStorageTRES=gres/gpu,license/matlab
+Licenses=matlab:10
+NodeName=n[1-4] CPUs=8 Feature=rack1
+NodeName=g1 CPUs=8 Gres=gpu:4
+PartitionName=debug Nodes=n[1-4] Default=YES
+PartitionName=gpu Nodes=g1
+"""
+
+
+def config() -> ClusterConfig:
+    return read_cluster({"slurm.conf": CONF}, "slurm.conf", cpus=1, memory_mib=1)
+
+
+def update(before: Job, *fields: tuple[str, Any], operator: bool = False) -> Job | SlurmErrno:
+    return apply_update(before, fields, config(), Accounting(), now=NOW, is_operator=operator)
+
+
+def changed(before: Job, *fields: tuple[str, Any], operator: bool = False) -> Job:
+    after = update(before, *fields, operator=operator)
+    assert isinstance(after, Job), after
+    return after
+
+
+def test_the_size_of_a_waiting_job_changes_with_what_it_asks_for() -> None:
+    after = changed(job(12), ("NumTasks", 3), ("MinMemoryCPU", 200), ("Gres", "gpu:2"), ("Licenses", "matlab:2"))
+    assert after.spec.memory == Memory(MemoryPer.CPU, 200)
+    assert after.spec.tres_per_node == "gres/gpu:2"
+    assert after.spec.req_tres == (
+        ("cpu", 3), ("mem", 600), ("node", 1), ("billing", 3), ("gres/gpu", 2000), ("license/matlab", 2),
+    )  # fmt: skip
+
+
+def test_users_lengthen_waiting_jobs_and_shorten_running_ones() -> None:
+    run = replace(running(13, ("n1",), time_limit=30), time_limit_end=NOW + 1000)
+    assert changed(job(12, time_limit=10), ("TimeLimit", 100)).spec.time_limit == 100
+    assert update(run, ("TimeLimit", 60)) is SlurmErrno.ACCESS_DENIED
+    assert changed(run, ("TimeLimit", 20)).time_limit_end == NOW - 8 + 1200
+    assert changed(run, ("TimeLimit", 60), operator=True).spec.time_limit == 60
+
+
+@pytest.mark.parametrize(
+    ("field", "errno"),
+    [
+        (("Nice", -5), SlurmErrno.ACCESS_DENIED),
+        (("Priority", 100), SlurmErrno.JOB_HELD),
+        (("AdminComment", "x"), SlurmErrno.ACCESS_DENIED),
+        (("QOS", "nosuch"), SlurmErrno.INVALID_QOS),
+        (("Account", "nosuch"), SlurmErrno.INVALID_ACCOUNT),
+        (("Partition", "nosuch"), SlurmErrno.INVALID_PARTITION_NAME),
+        (("Features", "nosuch"), SlurmErrno.INVALID_FEATURE),
+        (("ReqNodeList", "n9"), SlurmErrno.INVALID_NODE_NAME),
+        (("Gres", "tape:1"), SlurmErrno.INVALID_GRES),
+        (("Licenses", "nosuch"), SlurmErrno.INVALID_LICENSES),
+        (("Dependency", "afterok:12"), SlurmErrno.DEPENDENCY),
+        (("Deadline", 5), SlurmErrno.INVALID_TIME_LIMIT),
+        (("NumNodes", (4, 2)), SlurmErrno.INVALID_NODE_COUNT),
+    ],
+)
+def test_a_user_is_refused(field: tuple[str, Any], errno: SlurmErrno) -> None:
+    assert update(job(12), field) is errno
+
+
+def test_a_running_job_keeps_its_size() -> None:
+    assert update(running(13, ("n1",)), ("NumTasks", 3)) is SlurmErrno.JOB_NOT_PENDING
+
+
+def test_nothing_changes_when_one_of_several_changes_is_refused() -> None:
+    assert update(job(12), ("Name", "x"), ("Partition", "nosuch")) is SlurmErrno.INVALID_PARTITION_NAME
+
+
+def test_a_later_start_takes_the_eligible_time_away() -> None:
+    waiting = replace(job(12), eligible_time=NOW)
+    assert changed(waiting, ("StartTime", int(NOW) + 60)).eligible_time is None
+    assert changed(waiting, ("Dependency", "")).spec.dependency is None
+
+
+def test_an_operators_hold_and_priority() -> None:
+    held = changed(replace(job(12), priority=5), ("Priority", 0), operator=True)
+    assert (held.priority, held.held_by, held.reason) == (0, "admin", "JobHeldAdmin")
+    assert changed(held, ("Priority", 7), operator=True).held_by == ""
+
+
+def test_a_drained_node_returns_without_its_reason() -> None:
+    node = SampleSite().nodes()[2]
+    drained = apply_node_update(node, (("State", "DRAIN"), ("Reason", "disk")), now=NOW, uid=0)
+    assert not isinstance(drained, SlurmErrno)
+    assert (drained.flags, drained.reason, drained.reason_uid) == (frozenset({NodeFlag.DRAIN}), "disk", 0)
+    back = apply_node_update(drained, (("State", "RESUME"),), now=NOW, uid=0)
+    assert not isinstance(back, SlurmErrno)
+    assert (back.flags, back.reason) == (frozenset(), "")
+    assert apply_node_update(node, (("State", "RESUME"),), now=NOW, uid=0) is SlurmErrno.NODE_TRANSITION
+    down = apply_node_update(node, (("State", "DOWN"), ("Reason", "x")), now=NOW, uid=0)
+    assert not isinstance(down, SlurmErrno) and down.base is NodeBase.DOWN
+
+
+def test_partitions_are_made_and_changed() -> None:
+    known = ("n1", "n2", "n3")
+    made = apply_partition_update(None, "tmp", (("Nodes", "n1"), ("MaxTime", 10)), known)
+    assert isinstance(made, Partition) and (made.nodes, made.max_time, made.min_nodes) == (("n1",), 10, 1)
+    more = apply_partition_update(made, "tmp", (("Nodes", "+n3"), ("State", "DRAIN")), known)
+    assert isinstance(more, Partition) and more.nodes == ("n1", "n3")
+    assert apply_partition_update(made, "tmp", (("Nodes", "n9"),), known) is SlurmErrno.INVALID_NODE_NAME
+
+
+def reserve(present: tuple[Reservation, ...], verb: str, name: str, *fields: tuple[str, Any]) -> Any:
+    return apply_reservation(present, verb, name, fields, SampleSite(), now=NOW)
+
+
+def test_reservations_do_not_overlap_and_find_names_and_nodes() -> None:
+    start = int(NOW) + 60
+    when = (("StartTime", start), ("Duration", 10), ("Users", ("", ("alice",))))
+    first, name = reserve((), "create", "", *when, ("Nodes", "n4"))
+    assert (name, first[0].nodes, first[0].flags) == ("alice_1", ("n4",), ("SPEC_NODES",))
+    assert reserve(first, "create", "b", *when, ("Nodes", "n4")) is SlurmErrno.RESERVATION_OVERLAP
+    both, _ = reserve(first, "create", "b", *when, ("NodeCnt", 2))
+    assert (both[1].nodes, both[1].partition) == (("n1", "n2"), "debug")
+    longer, _ = reserve(both, "update", "b", ("Duration", 20))
+    assert longer[1].end_time == start + 1200
+    assert reserve(both, "delete", "nosuch") is SlurmErrno.RESERVATION_INVALID
+    assert reserve((), "create", "c", *when, ("Nodes", "n4"), ("Flags", ("DAILY",))) is SlurmErrno.NOT_SUPPORTED
