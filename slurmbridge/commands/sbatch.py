@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -34,8 +34,8 @@ from slurmbridge.model.request import JobRequest
 from slurmbridge.model.verdict import Refused, UsageError
 from slurmbridge.submit import helptext, listing
 from slurmbridge.submit.exporting import exported
-from slurmbridge.submit.merge import CommandLine, Draft, Early, first_pass, merge
-from slurmbridge.submit.values import Bad, Clock, error, fatal
+from slurmbridge.submit.merge import CommandLine, Draft, Early, first_pass, merge, typed_values
+from slurmbridge.submit.value import Bad, Clock, error, fatal
 from slurmbridge.submit.verify import verify
 
 VERSION = "slurm-wlm 26.05.5\n"
@@ -94,21 +94,27 @@ def _run(call: Call, site: Site, tz: datetime.tzinfo) -> Command:
     if isinstance(line, Early):
         yield Print(_early(line))
         return 0
-    source = yield from _source(line, failure)
     clock = Clock(call.now, tz)
-    drafts = merge("sbatch", line, call.env, source.script, script_name=source.label, clock=clock)
+    typed = typed_values("sbatch", line, clock)
+    if isinstance(typed, Bad):
+        return (yield from _complain(typed))
+    yield from _identity(typed, call, site)
+    source = yield from _source(line, failure)
+    drafts = merge("sbatch", line, call.env, source.script, script_name=source.label, clock=clock, typed=typed)
     if isinstance(drafts, Bad):
-        yield from _complain(drafts)
-        raise AssertionError
+        return (yield from _complain(drafts))
     verbose = line.verbose or _number(call.env.get("SBATCH_DEBUG", ""))
     for draft in drafts:
+        if line.wrap is not None:
+            draft.values["wrap"] = line.wrap
         yield from _files(draft, failure)
         yield from _identity(draft, call, site)
     requests = yield from _requests(drafts, line, call, site, failure, verbose, tz)
     cluster = yield from _cluster(requests[0], site, failure)
     components = []
-    for request in requests:
-        components.append((yield from _component(request, source, line, call, failure)))
+    for index, request in enumerate(requests):
+        leader = request if index == 0 else msgspec.structs.replace(request, mail_type=())
+        components.append((yield from _component(leader, source, line, call, failure, verbose)))
     answer = yield Submit(components=tuple(components), test_only=requests[0].test_only)
     return (yield from _answer(answer, requests[0], line, cluster, failure, tz))
 
@@ -153,7 +159,7 @@ def _lines(lines: Sequence[tuple[str, str]], verbose: int = 0) -> str:
     return "".join(shown)
 
 
-def _complain(bad: Bad, failure: int | None = None) -> Steps:
+def _complain(bad: Bad, failure: int | None = None) -> Generator[Effect, Any, NoReturn]:
     """`failure`: the exit code to take instead of 1, for what is no wrong option."""
     if bad.stdout:
         yield Print(bad.stdout)
@@ -266,8 +272,8 @@ def _requests(
             before = found.lines if not isinstance(found, Bad) else ()
             yield Print(_lines((*before, *(("info", text) for text in lines)), verbose), 2)
         elif not isinstance(found, Bad) and found.lines:
-            lines = tuple(each for each in found.lines if each[0] == "error" or not line.quiet)
-            yield Print(_lines(lines, verbose), 2)
+            spoken = tuple(each for each in found.lines if each[0] == "error" or not line.quiet)
+            yield Print(_lines(spoken, verbose), 2)
         if isinstance(found, Bad):
             yield from _complain(found, failure)
         else:
@@ -295,7 +301,7 @@ def _cluster(request: JobRequest, site: Site, failure: int) -> Steps:
     return site.config.cluster_name
 
 
-def _component(request: JobRequest, source: Source, line: CommandLine, call: Call, failure: int) -> Steps:
+def _component(request: JobRequest, source: Source, line: CommandLine, call: Call, failure: int, verbose: int) -> Steps:
     content: bytes | None = None
     if request.export_file is not None:
         name = request.export_file
@@ -303,14 +309,13 @@ def _component(request: JobRequest, source: Source, line: CommandLine, call: Cal
         if data.errno:
             yield from _complain(error(f"Could not open user environment file {name}", 1), failure)
         content = data.data
+        if verbose:
+            yield Print(f"sbatch: Getting environment variables from {name}\n", 2)
     env = exported(request.export, call.env, call.cwd, file=content)
     if isinstance(env, Bad):
-        yield from _complain(env)
-        raise AssertionError
+        return (yield from _complain(env))
     if request.name is None:
         request = msgspec.structs.replace(request, name=source.job_name)
-    if line.wrap is not None:
-        request = msgspec.structs.replace(request, wrap=line.wrap)
     return Component(
         request=request,
         script=source.content,
@@ -342,8 +347,7 @@ def _answer(
             before = "".join(f"sbatch: error: {text}\n" for text in answer.before)
             yield Print(f"{before}allocation failure: {answer.errno.text}\n", 2)
             return failure
-        yield from _complain(_refusal(answer), failure)
-        raise AssertionError
+        return (yield from _complain(_refusal(answer), failure))
     for warning in answer.warnings:
         yield Print(f"sbatch: {warning}\n", 2)
     if request.test_only:

@@ -136,7 +136,7 @@ class Tally(msgspec.Struct, kw_only=True):
     nodes_given: bool
     ntasks_per_node: int | None
     ntasks_per_socket: int | None
-    late_nodes: bool = False  # tasks per node follow from GPUs: shown, not counted
+    is_derived: bool = False  # tasks per node follow from GPUs: shown, not counted
     extra_tasks: int | None = None  # NumTasks where CPUs were counted before
 
 
@@ -218,7 +218,7 @@ def _by_task(request: JobRequest, wish: Wish, tally: Tally) -> Refused | None:
             return bad_gres("Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task.")
         if tally.ntasks_per_node is None:
             tally.ntasks_per_node = node // task
-            tally.late_nodes = not tally.nodes_given
+            tally.is_derived = True
     if socket and tally.ntasks_per_socket is None:
         tally.ntasks_per_socket = socket // task
     return None
@@ -245,7 +245,7 @@ def _by_gpu(request: JobRequest, wish: Wish, tally: Tally) -> Refused | None:
     return None
 
 
-def need(request: JobRequest, wish: Wish, tally: Tally) -> GpuNeed | None | Refused:
+def need(request: JobRequest, wish: Wish, tally: Tally) -> GpuNeed | Refused | None:
     """What the scheduler is to find."""
     scope, counts = _scope(request, wish, tally)
     if scope is None or not counts.milli:

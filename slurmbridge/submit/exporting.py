@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from slurmbridge.errors import LangError
 from slurmbridge.lang import export
-from slurmbridge.submit.values import Bad, fatal
+from slurmbridge.submit.value import Bad, fatal
 
 Environment = tuple[tuple[str, str], ...]
 _ALWAYS = ("SLURM_", "SPANK_")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from slurmbridge.submit.getopt import Arg, Given, Opt, OptTable, scan
-from slurmbridge.submit.values import Bad, error
+from slurmbridge.submit.value import Bad, error
 
 Pairs = list[tuple[str, str | None]]
 """(long option, text) in the order in which they count."""

@@ -18,7 +18,8 @@ from slurmbridge.submit import foreign
 from slurmbridge.submit.getopt import Given, scan
 from slurmbridge.submit.option import End, Option
 from slurmbridge.submit.options import BY_LONG, GETOPT
-from slurmbridge.submit.values import Bad, Clock, read
+from slurmbridge.submit.value import Bad, Clock
+from slurmbridge.submit.values import read
 
 COMMAND = "sbatch"
 _PROBLEMS = {

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from slurmbridge.lang import durations, signals, times
 from slurmbridge.model.request import Memory, Signal
 from slurmbridge.submit.merge import Draft, Typed
+from slurmbridge.submit.options import BY_LONG
 from slurmbridge.submit.paths import join
-from slurmbridge.submit.values import PRIORITY_TOP
+from slurmbridge.submit.value_plain import PRIORITY_TOP
 
 RULE = "-------------------- --------------------"
 _FILES = {"output": "stdout", "error": "stderr", "input": "stdin"}
@@ -19,7 +20,7 @@ Shown = Callable[[Typed, Draft, datetime.tzinfo], str]
 
 
 def defined_options(draft: Draft, *, verbose: int, wrap: str | None, cwd: str, tz: datetime.tzinfo) -> tuple[str, ...]:
-    """Lines without the program's name."""
+    """Lines without the program's name, options in Slurm's order."""
     shown = {"verbose": str(verbose)}
     if wrap is not None:
         shown["wrap"] = wrap
@@ -27,7 +28,7 @@ def defined_options(draft: Draft, *, verbose: int, wrap: str | None, cwd: str, t
         if typed.option.early:
             continue
         shown[long] = _file(long, draft, cwd) if long in _FILES else _shown(typed, draft, tz)
-    lines = [f"{long:<20}: {text}" for long, text in sorted(shown.items())]
+    lines = [f"{long:<20}: {shown[long]}" for long in BY_LONG["sbatch"] if long in shown]
     return ("defined options", RULE, *lines, RULE, "end of defined options")
 
 
@@ -106,7 +107,8 @@ _SPECIAL: dict[str, Shown] = {
     "begin": _moment("begin"),
     "deadline": _moment("deadline"),
     "delay-boot": lambda typed, draft, tz: durations.render_elapsed(_number(draft, "delay_boot")),
-    "distribution": _words("distribution"),
+    "cpu-freq": lambda typed, draft, tz: ":".join(part.capitalize() for part in (typed.text or "").split(":")),
+    "distribution": lambda typed, draft, tz: str(draft.values.get("distribution")).lower(),
     "exclusive": _exclusive,
     "gres": lambda typed, draft, tz: getattr(draft.values.get("gres"), "text", None) or "NONE",
     "mail-type": _words("mail_type"),

@@ -9,6 +9,7 @@ both. A component of a heterogeneous job inherits from the one before all but th
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -20,7 +21,8 @@ from slurmbridge.submit import foreign
 from slurmbridge.submit.getopt import Given, complain, scan
 from slurmbridge.submit.option import Option
 from slurmbridge.submit.options import BY_LONG, ENVIRONMENT, GETOPT
-from slurmbridge.submit.values import Bad, Clock, Values, error, read
+from slurmbridge.submit.value import Bad, Clock, Values, error
+from slurmbridge.submit.values import read
 
 COMMAND_LINE = Provenance(source="command line")
 
@@ -77,7 +79,7 @@ _SET_BY: dict[str, tuple[str, ...]] = {
     "exclusive": ("exclusive", "+shared"),
     "nodelist": ("nodelist", "+nodelist-file"),
     "nodefile": ("nodelist", "+nodelist-file", "+nodefile"),
-    "tres-per-task": ("tres_per_task", "+tres-per-task"),
+    "tres-per-task": ("tres_per_task", "+tres-per-task", "+tres-refused"),
 }
 
 
@@ -115,6 +117,19 @@ def first_pass(command: str, argv: Sequence[str]) -> CommandLine | Early | Usage
         words = found.operands[1:]
 
 
+def typed_values(command: str, line: CommandLine, clock: Clock) -> Draft | Bad:
+    """All options of the command line, whatever component they stand in: wrong values come out before the script is read.
+
+    Options that are no component's own hold from the first component on, unless something there says otherwise.
+    """
+    draft = Draft(values={}, origins={}, typed={})
+    for given in itertools.chain.from_iterable(line.components):
+        bad = _apply(command, draft, BY_LONG[command][given.key], given.value, COMMAND_LINE, clock)
+        if bad is not None:
+            return bad
+    return draft
+
+
 def merge(
     command: str,
     line: CommandLine,
@@ -123,8 +138,9 @@ def merge(
     *,
     script_name: str = "",
     clock: Clock,
+    typed: Draft | None = None,
 ) -> tuple[Draft, ...] | Bad:
-    """One draft per component; the first complaint ends it."""
+    """One draft per component; the first complaint ends it. `typed`: what `typed_values` gave."""
     directives = script.directives if script is not None else ()
     by_component: dict[int, list[Directive]] = {}
     for directive in directives:
@@ -132,10 +148,11 @@ def merge(
     number = max(len(line.components), max(by_component, default=0) + 1, _components(script))
     is_foreign_welcome = not _ignores_foreign(line, env, directives)
     drafts: list[Draft] = []
+    previous = typed if typed is not None and number > 1 else Draft(values={}, origins={}, typed={})
     for index in range(number):
-        draft = drafts[-1].copy_for_next() if drafts else Draft(values={}, origins={}, typed={})
+        draft = previous = previous.copy_for_next()
         bad = _apply_script(command, draft, by_component.get(index, ()), script_name, is_foreign_welcome, clock)
-        bad = bad or _apply_environment(command, draft, env, clock, first=not drafts)
+        bad = bad or _apply_environment(command, draft, env, clock)
         if bad is None and index < len(line.components):
             for given in line.components[index]:
                 option = BY_LONG[command][given.key]
@@ -179,7 +196,7 @@ def _set(draft: Draft, option: Option, found: Values, text: str | None, origin: 
     draft.typed[option.long] = Typed(option, text, origin)
 
 
-def _apply_environment(command: str, draft: Draft, env: Mapping[str, str], clock: Clock, *, first: bool) -> Bad | None:
+def _apply_environment(command: str, draft: Draft, env: Mapping[str, str], clock: Clock) -> Bad | None:
     options = BY_LONG[command]
     for variable, long in ENVIRONMENT[command]:
         text = env.get(variable)
@@ -191,8 +208,6 @@ def _apply_environment(command: str, draft: Draft, env: Mapping[str, str], clock
             draft.origins["switches_wait"] = origin
             continue
         option = options[long]
-        if not first and not option.het:
-            continue
         value = None if option.flag else text
         bad = _apply(command, draft, option, value, origin, clock)
         if bad is not None:
@@ -269,7 +284,7 @@ def request_of(draft: Draft, **fields: object) -> JobRequest:
     values.update(fields)
     recorded = tuple(
         (long, str(value))
-        for long, value in ((field[1:], value) for field, value in draft.values.items() if field[0] == "+")
+        for long, value in ((field[1:], value) for field, value in draft.values.items() if field[:1] == "+")
         if long in _RECORDED and value is not None
     )
     provenance = tuple((field, origin) for field, origin in draft.origins.items() if field in _FIELDS)

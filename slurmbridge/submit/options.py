@@ -1,7 +1,7 @@
 """Every option of sbatch, srun and salloc, joined from the tables and indexed for reading.
 
 `TABLE` is the one list from which parsing, --help, the environment twins, the reference and the in-job srun's module
-are made. Order is alphabetical, as getopt lists ambiguities.
+are made. Order is Slurm's (nearly the alphabet's), as getopt lists ambiguities.
 """
 
 from __future__ import annotations
@@ -11,10 +11,16 @@ from slurmbridge.submit.getopt import Opt, OptTable
 from slurmbridge.submit.option import Option
 from slurmbridge.submit.variables import variables
 
+_SORTED_AS = {
+    "bb": "bem", "bbf": "bemf", "cluster-constraint": "cf", "constraint": "contiguous~", "cpu_bind": "cpu-bind_",
+    "jobid": "job,", "resources": "reserva", "threads": "tas", "use-min-nodes": "usa",
+}  # fmt: skip
+"""Where Slurm's own order of options is not the alphabet's."""
+
 TABLE: tuple[Option, ...] = tuple(
     sorted(
         table_identity.OPTIONS + table_place.OPTIONS + table_run.OPTIONS + table_size.OPTIONS,
-        key=lambda option: (option.long, option.commands),
+        key=lambda option: (_SORTED_AS.get(option.long, option.long), option.commands),
     )
 )
 

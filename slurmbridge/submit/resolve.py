@@ -9,22 +9,22 @@ come as arguments. Whether jobs of a dependency exist is asked through `job_exis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang import arrays
 from slurmbridge.model.accounts import Accounting
-from slurmbridge.model.cluster import ClusterConfig, Partition
+from slurmbridge.model.cluster import ClusterConfig, NodeConf, Partition
 from slurmbridge.model.job import JobSpec
-from slurmbridge.model.request import Exclusive, JobRequest, MemoryPer
-from slurmbridge.model.states import Reason
+from slurmbridge.model.request import Exclusive, JobRequest
 from slurmbridge.model.tres import count as tres_count
 from slurmbridge.model.units import UNLIMITED
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit import associations, devices, paths, places, policy, size
 from slurmbridge.submit.caller import Caller, Cluster, Resolved
 from slurmbridge.submit.destination import Destination, find_destination
-from slurmbridge.submit.time_limits import TimeLimits, find_time_limits
+from slurmbridge.submit.device_texts import device_texts
+from slurmbridge.submit.time_limits import find_time_limits
 
 __all__ = ["Caller", "Cluster", "Resolved", "resolve"]
 
@@ -89,7 +89,7 @@ def resolve(
     largest = max((node.real_memory for node in _nodes_of(first, config)), default=0)
     device_tres = devices.totals(request, wish, tally, numbers.num_tasks, numbers.min_nodes, config)
     all_gpus = tres_count(device_tres, "gres/gpu") // 1000 or gpus
-    req_tres = size.request_tres(numbers, memory, all_gpus, largest, device_tres, licences.tres)
+    req_tres = size.request_tres(numbers, memory, all_gpus, largest, config.def_mem_per_cpu, device_tres, licences.tres)
     added = max(arrays.count(request.array.runs), 1) if request.array is not None else 1
     refused = policy.check(
         req_tres,
@@ -104,6 +104,7 @@ def resolve(
     )
     if refused is not None:
         return refused
+    texts = device_texts(request, wish)
     where = paths.find_paths(request, caller.cwd, config, batch=batch)
     spec = JobSpec(
         request=request, uid=uid, gid=gid, groups=caller.groups, user=user,
@@ -126,7 +127,8 @@ def resolve(
         pn_min_tmp_mib=request.tmp_mib or 0, sockets_per_node=request.sockets_per_node,
         cores_per_socket=request.cores_per_socket, threads_per_core=request.threads_per_core,
         overcommit=request.overcommit,
-        gpu=gpu, **_device_texts(request, wish, numbers.cpus_per_task_given),
+        gpu=gpu, tres_per_job=texts.per_job, tres_per_node=texts.per_node, tres_per_socket=texts.per_socket,
+        tres_per_task=texts.per_task, tres_bind=texts.bind, tres_freq=texts.freq, gres_enforce_bind=texts.enforce_bind,
         licenses=licences.text, license_terms=licences.terms, licenses_any_of=licences.any_of, req_tres=req_tres,
         features=found.features, prefer=found.prefer, req_nodes=found.req_nodes, exc_nodes=found.exc_nodes,
         contiguous=request.contiguous, exclusive=_exclusive(request, first), oversubscribe=request.oversubscribe,
@@ -173,7 +175,7 @@ def _whole_gpus(request: JobRequest, wish: devices.Wish, tally: devices.Tally) -
     return 0
 
 
-def _nodes_of(partition: Partition, config: ClusterConfig):  # type: ignore[no-untyped-def]
+def _nodes_of(partition: Partition, config: ClusterConfig) -> Iterator[NodeConf]:
     members = set(partition.nodes)
     return (node for node in config.nodes if node.name in members)
 
@@ -197,30 +199,3 @@ def _kills(request: JobRequest, config: ClusterConfig) -> bool:
     if request.kill_on_invalid_dep is not None:
         return request.kill_on_invalid_dep
     return "kill_invalid_depend" in config.dependency_parameters
-
-
-def _device_texts(request: JobRequest, wish: devices.Wish, cpus_given: bool) -> Mapping[str, object]:
-    """TresPer..., TresBind, TresFreq as scontrol shows them."""
-    per_task = [f"cpu={request.cpus_per_task}"] if request.cpus_per_task is not None else []
-    per_task += [
-        f"gres/{term.name}{':' + term.type if term.type else ''}={term.milli // 1000}"
-        for term in (request.gpus_per_task.terms if request.gpus_per_task is not None else ())
-        if term.milli
-    ]
-    if request.tres_per_task is not None:
-        per_task.append(request.tres_per_task.text)
-    per_node = [part.text for part in (request.gres, request.gpus_per_node) if part is not None and part.text]
-    bind = request.tres_bind or (f"gres/gpu:{request.gpu_bind}" if request.gpu_bind else "")
-    if not bind and wish.task.devices:
-        bind = f"gres/gpu:per_task:{wish.task.devices}"
-    flags = (request.gres_flags or "").split(",")
-    enforce = True if "enforce-binding" in flags else (False if "disable-binding" in flags else None)
-    return {
-        "tres_per_job": request.gpus.text if request.gpus is not None else "",
-        "tres_per_node": ",".join(per_node),
-        "tres_per_socket": request.gpus_per_socket.text if request.gpus_per_socket is not None else "",
-        "tres_per_task": ",".join(per_task),
-        "tres_bind": bind,
-        "tres_freq": f"gpu:{request.gpu_freq}" if request.gpu_freq else "",
-        "gres_enforce_bind": enforce,
-    }

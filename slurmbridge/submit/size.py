@@ -63,8 +63,8 @@ def count(request: JobRequest, wish: Wish, tally: Tally, gpus: int) -> Size:
     is_fixed = not tally.nodes_given or least == most
     has_tasks = tasks is not None
     if tasks is None:
-        tasks = least * (per_node or 1)
-    if has_tasks and per_node and not tally.nodes_given and not tally.late_nodes and least == 1:
+        tasks = least * (1 if tally.is_derived else per_node or 1)
+    if has_tasks and per_node and not tally.nodes_given and not tally.is_derived and least == 1:
         least = most = -(-tasks // per_node)
     if request.overcommit:
         total = least
@@ -123,8 +123,19 @@ def _counts_memory(config: ClusterConfig) -> bool:
     return any("MEMORY" in word.upper() for word in config.select_type_parameters)
 
 
-def request_tres(size: Size, memory: Memory | None, gpus: int, largest_mib: int, devices: Tres, rest: Tres) -> Tres:
-    """ReqTRES; nothing for a job without CPUs. `largest_mib`: memory of the partition's largest node."""
+def request_tres(
+    size: Size,
+    memory: Memory | None,
+    gpus: int,
+    largest_mib: int,
+    fallback_per_cpu: int | None,
+    devices: Tres,
+    rest: Tres,
+) -> Tres:
+    """ReqTRES; nothing for a job without CPUs. `largest_mib`: memory of the partition's largest node.
+
+    `fallback_per_cpu`: DefMemPerCPU, counted for a job that asks for no memory per GPU.
+    """
     if not size.min_cpus:
         return ()
     mib = None
@@ -134,8 +145,8 @@ def request_tres(size: Size, memory: Memory | None, gpus: int, largest_mib: int,
         mib = memory.mib * size.min_nodes
     elif memory.per is MemoryPer.CPU:
         mib = memory.mib * size.min_cpus
-    elif memory.mib:
-        mib = memory.mib * gpus
+    else:
+        mib = memory.mib * gpus or (fallback_per_cpu or 0) * size.min_cpus
     parts = [("cpu", size.min_cpus), ("mem", mib), ("node", size.min_nodes), ("billing", size.min_cpus)]
     return tuple((name, amount) for name, amount in parts if amount) + devices + rest
 

@@ -95,7 +95,7 @@ OPTIONS: tuple[Option, ...] = (
            section=BRIDGE, meta="yes|no", help="whether the job may be ended for others"),
     Option(long="prefer", field="prefer", kind="text", rest="prefer", end=RECORDED, why=_PLACE,
            section=WHERE, meta="list", help="features that the nodes had better have"),
-    Option(long="resources", kind="resources", het=True, end=REFUSED, why="hierarchical resources are not configured",
+    Option(long="resources", kind="recorded", het=True, end=REFUSED, why="hierarchical resources are not configured",
            section=GENERAL, meta="list", help="hierarchical resources"),
     Option(long="resv-ports", arg=OPTIONAL, field="resv_ports", kind="resv_ports", het=True, end=REFUSED,
            why="no MpiParams ports are configured to reserve", section=GENERAL, help="reserve communication ports"),

@@ -17,7 +17,7 @@ from slurmbridge.lang import arrays, binding, dependencies, licenses
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.request import GresRequest, JobRequest, Memory, MemoryPer
 from slurmbridge.submit.merge import Draft, request_of
-from slurmbridge.submit.values import Bad, error, fatal
+from slurmbridge.submit.value import Bad, error, fatal
 
 Line = tuple[str, str]
 
@@ -87,6 +87,12 @@ def _reserved(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | N
     return None
 
 
+def _threads(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None:
+    if _is_given(draft, "threads-per-core"):
+        lines.append(("verbose", "Setting --cpu-bind=threads as a default of --threads-per-core use"))
+    return None
+
+
 def _external(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None:
     if not _is_given(draft, "external"):
         return None
@@ -106,13 +112,11 @@ def _memory(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | Non
     typed = [field for field in given if draft.origins[field].source != "environment"]
     if len(typed) > 1:
         return fatal("--mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.")
-    chosen = (typed or given or [None])[0]
-    memory = draft.values.get(chosen) if chosen else None
-    if isinstance(memory, Memory):
-        if memory.per is MemoryPer.CPU and memory.mib == 0:
-            memory = Memory(MemoryPer.NODE, 0)
-        draft.values["memory"] = memory
-        draft.origins["memory"] = draft.origins[chosen or ""]
+    for chosen in (typed or given)[:1]:
+        memory = draft.values[chosen]
+        is_all = isinstance(memory, Memory) and memory.per is MemoryPer.CPU and memory.mib == 0
+        draft.values["memory"] = Memory(MemoryPer.NODE, 0) if is_all else memory
+        draft.origins["memory"] = draft.origins[chosen]
     return None
 
 
@@ -213,7 +217,7 @@ def _ports(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None
     return error("Batch job submission failed: Requires more ports than can be reserved", 1)
 
 
-_CHECKS = (_gres_help, _reserved, _external, _sharing, _memory, _gpus, _tasks_and_nodes, _segment, _ports)
+_CHECKS = (_gres_help, _reserved, _threads, _external, _sharing, _memory, _gpus, _tasks_and_nodes, _segment, _ports)
 
 
 def _controller_texts(draft: Draft, config: ClusterConfig, components: int) -> dict[str, object] | Bad:
@@ -221,7 +225,9 @@ def _controller_texts(draft: Draft, config: ClusterConfig, components: int) -> d
     values, found = draft.values, dict[str, object]()
     if values.get("+requeue-expedite"):
         return submission_failed(SlurmErrno.NOT_SUPPORTED)
-    if values.get("resources"):
+    if values.get("+tres-refused") is not None:
+        return submission_failed(SlurmErrno.INVALID_TRES)
+    if values.get("+resources"):
         return submission_failed(SlurmErrno.INVALID_LICENSES)
     if not _sampling_is_allowed(str(values.get("acctg_freq") or ""), config):
         return submission_failed(SlurmErrno.INVALID_ACCTG_FREQ)
