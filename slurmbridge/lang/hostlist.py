@@ -101,7 +101,7 @@ def _expand_token(token: str, place: int, text: str, room: int) -> list[str]:
     heads: list[dict[int, str]] = [{}]
     for index in order:
         heads = [{**head, index: number} for head in heads for number in numbers[index]]
-    names = []
+    names: list[str] = []
     for head in heads:
         prefix = "".join(parts[i][0] + head[i] for i in range(len(parts) - 1)) + parts[-1][0]
         names.extend(prefix + number + suffix for number in numbers[-1])

@@ -117,7 +117,7 @@ def _moment(
         elif not past and key <= here:
             year += 1
     try:
-        first = datetime.datetime(year, month, 1, *clock)
+        first = datetime.datetime(year, month, 1, clock[0], clock[1], clock[2])
         local = first + datetime.timedelta(days=day_number - 1)  # February 30th is March 2nd, as mktime has it
         return _bounded(int(local.replace(tzinfo=today.tzinfo).timestamp()), text)
     except (ValueError, OverflowError) as error:

@@ -12,8 +12,8 @@ from lark.lexer import Token
 
 from slurmbridge.errors import LangError
 from slurmbridge.lang import sizes
-from slurmbridge.lang.gres import parse_milli, render_milli
 from slurmbridge.lang.grammars import Language
+from slurmbridge.lang.gres import parse_milli, render_milli
 from slurmbridge.model.tres import Tres, is_gpu
 
 _MEMORY = ("mem", "gres/gpumem", "vmem")
