@@ -21,8 +21,8 @@ from slurmbridge.errors import LangError
 
 T = TypeVar("T")
 
-MAX_TEXT = 1 << 20
-"""No value of an option is longer; keeps a hostile one cheap."""
+MAX_TEXT = 1 << 16
+"""Longer values are refused: 6,000 job ids fit, and a hostile text costs the daemon less than a second."""
 
 
 class Language(Generic[T]):
