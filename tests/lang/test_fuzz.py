@@ -80,14 +80,14 @@ def test_a_parser_raises_nothing_but_its_own_error(name, text):
 @pytest.mark.parametrize(
     "unit", ["1", "1,", "a", "[1-2]", "((", '"', "%5", "now", ":1", "1-", "a&", "\\", "x=1,", "]["]
 )
-def test_a_megabyte_is_answered_in_linear_time(name, unit):
-    text = unit * (300_000 // len(unit))
-    began = time.perf_counter()
-    try:
-        PARSERS[name](text)
-    except LangError:
-        pass
-    assert time.perf_counter() - began < 8
+def test_a_long_text_is_answered_in_linear_time(name, unit):
+    for length in (10_000, 1_000_000):
+        began = time.perf_counter()
+        try:
+            PARSERS[name](unit * (length // len(unit)))
+        except LangError:
+            pass
+        assert time.perf_counter() - began < 4
 
 
 @settings(max_examples=200, deadline=None)
