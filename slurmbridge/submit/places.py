@@ -14,6 +14,7 @@ from slurmbridge.model.request import JobRequest, LicenseTerm
 from slurmbridge.model.tres import Tres
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit.caller import Cluster
+from slurmbridge.submit.known import known
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,18 +26,17 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     exc_nodes: tuple[str, ...] = ()
 
 
-def find_places(request: JobRequest, cluster: Cluster) -> Places | Refused:
+def find_places(request: JobRequest, cluster: Cluster, config: ClusterConfig) -> Places | Refused:
     """Features first, then nodes."""
     features, prefer = request.constraint, request.prefer
     if features or prefer or request.batch_features:
-        known = _known_features(cluster)
-        wanted = _names(features or "", known)
+        wanted = _names(features or "", cluster, config)
         if wanted is None:
             return Refused(errno=SlurmErrno.INVALID_FEATURE)
-        if prefer and _names(prefer, known) is None:
+        if prefer and _names(prefer, cluster, config) is None:
             return Refused(errno=SlurmErrno.INVALID_PREFER)
         if request.batch_features is not None:
-            batch = _names(request.batch_features, known)
+            batch = _names(request.batch_features, cluster, config)
             if batch is None or not batch <= wanted:
                 return Refused(errno=SlurmErrno.INVALID_BATCH_FEATURE)
     required = _known_nodes(request.nodelist or (), cluster)
@@ -51,11 +51,7 @@ def _shown(text: str | None) -> str | None:
     return text.replace(",", "&") if text else text
 
 
-def _known_features(cluster: Cluster) -> frozenset[str]:
-    return frozenset(name for node in cluster.nodes() for name in (*node.conf.features, *node.features_active))
-
-
-def _names(text: str, known: frozenset[str]) -> set[str] | None:
+def _names(text: str, cluster: Cluster, config: ClusterConfig) -> set[str] | None:
     """The features named; None when the text does not parse or names an unknown one."""
     if not text:
         return set()
@@ -63,7 +59,9 @@ def _names(text: str, known: frozenset[str]) -> set[str] | None:
         names = set(constraints.names(constraints.parse(text)))
     except LangError:
         return None
-    return names if names <= known else None
+    missing = names - known(config).features
+    active = {name for node in cluster.nodes() for name in node.features_active} if missing else set()
+    return names if missing <= active else None
 
 
 def _known_nodes(names: tuple[str, ...], cluster: Cluster) -> tuple[str, ...] | None:

@@ -9,12 +9,12 @@ come as arguments. Whether jobs of a dependency exist is asked through `job_exis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang import arrays
 from slurmbridge.model.accounts import Accounting
-from slurmbridge.model.cluster import ClusterConfig, NodeConf, Partition
+from slurmbridge.model.cluster import ClusterConfig, Partition
 from slurmbridge.model.job import JobSpec
 from slurmbridge.model.request import Exclusive, JobRequest
 from slurmbridge.model.tres import count as tres_count
@@ -24,6 +24,7 @@ from slurmbridge.submit import associations, devices, paths, places, policy, siz
 from slurmbridge.submit.caller import Caller, Cluster, Resolved
 from slurmbridge.submit.destination import Destination, find_destination
 from slurmbridge.submit.device_texts import device_texts
+from slurmbridge.submit.known import known
 from slurmbridge.submit.time_limits import find_time_limits
 
 __all__ = ["Caller", "Cluster", "Resolved", "resolve"]
@@ -55,9 +56,9 @@ def resolve(
         return refused
     tally = size.first_tally(request)
     refused = devices.settle(request, wish, tally)
-    if refused is not None and not _names_are_wrong(request, cluster):
+    if refused is not None and not _names_are_wrong(request, cluster, config):
         return refused
-    found = places.find_places(request, cluster)
+    found = places.find_places(request, cluster, config)
     if isinstance(found, Refused):
         return found
     user, uid, gid = _identity(request, caller, cluster)
@@ -86,7 +87,7 @@ def resolve(
         if any(term.job_id and not job_exists(term.job_id) for term in request.dependency.terms):
             return Refused(errno=SlurmErrno.DEPENDENCY)
     memory = size.default_memory(request, wish, first, config)
-    largest = max((node.real_memory for node in _nodes_of(first, config)), default=0)
+    largest = known(config).largest_memory(first)
     device_tres = devices.totals(request, wish, tally, numbers.num_tasks, numbers.min_nodes, config)
     all_gpus = tres_count(device_tres, "gres/gpu") // 1000 or gpus
     req_tres = size.request_tres(numbers, memory, all_gpus, largest, config.def_mem_per_cpu, device_tres, licences.tres)
@@ -151,8 +152,8 @@ def _simple_checks(request: JobRequest, caller: Caller) -> Refused | None:
     return None
 
 
-def _names_are_wrong(request: JobRequest, cluster: Cluster) -> bool:
-    return isinstance(places.find_places(request, cluster), Refused)
+def _names_are_wrong(request: JobRequest, cluster: Cluster, config: ClusterConfig) -> bool:
+    return isinstance(places.find_places(request, cluster, config), Refused)
 
 
 def _identity(request: JobRequest, caller: Caller, cluster: Cluster) -> tuple[str, int, int]:
@@ -173,11 +174,6 @@ def _whole_gpus(request: JobRequest, wish: devices.Wish, tally: devices.Tally) -
     if wish.socket.milli:
         return wish.socket.devices * (request.sockets_per_node or 1) * tally.nodes_min
     return 0
-
-
-def _nodes_of(partition: Partition, config: ClusterConfig) -> Iterator[NodeConf]:
-    members = set(partition.nodes)
-    return (node for node in config.nodes if node.name in members)
 
 
 def _max_wall(destination: Destination, accounting: Accounting, config: ClusterConfig) -> int | None:
