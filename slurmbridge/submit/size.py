@@ -166,7 +166,7 @@ def shown_nodes(spec: JobSpec, largest_cpus: int) -> tuple[int, int | None]:
     elif largest_cpus and spec.cpus_per_task > 1:
         least = max(least, spec.num_tasks // max(largest_cpus // spec.cpus_per_task, 1))
     elif largest_cpus:
-        least = max(least, -(-spec.min_cpus // largest_cpus)) if spec.cpus_per_gpu == 0 else least
+        least = max(least, -(-spec.num_tasks // largest_cpus))
         most = max(most, least) if most is not None else None
     if most is not None and most < least:
         least = most
