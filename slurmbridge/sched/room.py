@@ -16,6 +16,8 @@ from slurmbridge.model.request import Exclusive
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 
 NO_OWNER = -1
+MIXED_OWNER = -2
+"""Of the lesser of two rooms whose owners differ: nobody may count on the node."""
 
 
 class DeviceHold(msgspec.Struct, frozen=True):
@@ -161,8 +163,8 @@ class Room:
             self.solid[row] = max(self.solid[row], other.solid[row])
             self.shared[row] = max(self.shared[row], other.shared[row])
             self.owners[row] = max(self.owners[row], other.owners[row])
-            if other.owner[row] != NO_OWNER:
-                self.owner[row] = other.owner[row]
+            if other.owner[row] != self.owner[row]:
+                self.owner[row] = MIXED_OWNER
             np.minimum(self.milli[row], other.milli[row], out=self.milli[row])
             np.minimum(self.mib[row], other.mib[row], out=self.mib[row])
 
@@ -173,7 +175,7 @@ class Room:
         room.milli, room.mib = np.minimum(self.milli, other.milli), np.minimum(self.mib, other.mib)
         room.jobs = np.maximum(self.jobs, other.jobs)
         room.closed = self.closed | other.closed
-        room.owner = np.where(other.owner != NO_OWNER, other.owner, self.owner)
+        room.owner = np.where(other.owner == self.owner, self.owner, MIXED_OWNER)
         room.owners = np.maximum(self.owners, other.owners)
         room.solid, room.shared = np.maximum(self.solid, other.solid), np.maximum(self.shared, other.shared)
         room.busy, room.firm = [], []

@@ -83,6 +83,7 @@ class Session:
         self._too_long: dict[_Key, float] = {}
         self._waiting_for: set[int] = set()
         self._promised: dict[int, int] = {}
+        self._has_promise: set[int] = set()
         self._empty: Room | None = None
         self._cpus_of: dict[int, Ints] = {}  # partition -> CPUs it uses on each node, where that is bounded
 
@@ -195,12 +196,13 @@ class Session:
         first = view.number not in self._waiting_for
         self._waiting_for.add(view.number)
         reason = Blocked(Reason.RESOURCES if first else Reason.PRIORITY)
-        if self._promised.get(view.number, 0) >= self._settings.reserve:
+        if waiting.job.job_id in self._has_promise or self._promised.get(view.number, 0) >= self._settings.reserve:
             return reason, None, ()
         self._promised[view.number] = self._promised.get(view.number, 0) + 1
         found = self.promise(waiting, view)
         if found is None:
             return reason, None, ()
+        self._has_promise.add(waiting.job.job_id)
         start, placement = found
         return reason, start, tuple(node.node for node in placement.allocation.nodes)
 

@@ -286,6 +286,13 @@ def test_a_long_job_may_use_what_a_promised_start_leaves() -> None:
     assert sorted(shares(plan_of(later))) == [11]
 
 
+def test_a_job_of_several_partitions_is_promised_one_start() -> None:
+    snapshot = world(job(9, num_tasks=32, time_limit=1))
+    snapshot = carried_out(snapshot, plan_of(snapshot))
+    plan = plan_of(snapshot.apply(Delta(version=5, jobs=(job(10, num_tasks=16, partitions=("debug", "long")),))))
+    assert [verdict.start for verdict in plan.verdicts] == [NOW + 60]
+
+
 def test_a_start_beyond_the_backfill_window_is_not_promised() -> None:
     snapshot = world(job(9, num_tasks=32, time_limit=3000))
     snapshot = carried_out(snapshot, plan_of(snapshot))
