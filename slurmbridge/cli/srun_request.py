@@ -18,6 +18,9 @@ MPI_TYPES = ("none", "pmi2")
 LONG, SHORT, ARG, ENV, _FIELD, KIND, END, WHY = range(8)
 
 
+Row = tuple[Any, ...]
+
+
 class Usage(Exception):
     """srun says no by itself."""
 
@@ -37,10 +40,11 @@ class Command(NamedTuple):
 
 def parse(argv: list[str], env: dict[str, str]) -> Command:
     """argv[0] is srun. Usage: what getopt or the table refuses."""
-    by_long = {row[LONG]: row for row in OPTIONS}
-    by_short = {row[SHORT]: row for row in OPTIONS if row[SHORT]}
+    table: tuple[Row, ...] = OPTIONS
+    by_long = {row[LONG]: row for row in table}
+    by_short = {row[SHORT]: row for row in table if row[SHORT]}
     options: dict[str, str | None] = {}
-    for row in OPTIONS:
+    for row in table:
         for name in row[ENV]:
             if name in env:
                 _take(options, row, env[name], from_env=True)
@@ -74,9 +78,7 @@ def parse(argv: list[str], env: dict[str, str]) -> Command:
     return Command(options, frozenset(typed), program, verbose)
 
 
-def _words(
-    word: str, by_long: dict[str, tuple[Any, ...]], by_short: dict[str, tuple[Any, ...]]
-) -> list[tuple[tuple[Any, ...], str | None]]:
+def _words(word: str, by_long: dict[str, Row], by_short: dict[str, Row]) -> list[tuple[Row, str | None]]:
     """The options of one word; a value of None may still follow in the next."""
     if word.startswith("--"):
         name, equals, value = word[2:].partition("=")
@@ -92,7 +94,7 @@ def _words(
         if row[ARG] == "none" and equals:
             raise _getopt(f"option '--{row[LONG]}' doesn't allow an argument")
         return [(row, value if equals else None)]
-    found: list[tuple[tuple[Any, ...], str | None]] = []
+    found: list[tuple[Row, str | None]] = []
     for place in range(1, len(word)):
         row = by_short.get(word[place])
         if row is None:
@@ -109,7 +111,7 @@ def _getopt(problem: str) -> Usage:
     return Usage(f"srun: {problem}", 'Try "srun --help" for more information', code=255)
 
 
-def _take(options: dict[str, str | None], row: tuple[Any, ...], value: str | None, *, from_env: bool) -> None:
+def _take(options: dict[str, str | None], row: Row, value: str | None, *, from_env: bool) -> None:
     name = "cpu-bind" if row[LONG] == "cpu_bind" else row[LONG]
     if from_env and row[ARG] == "none" and value in ("no", "false", "0"):
         return

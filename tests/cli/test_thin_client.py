@@ -170,6 +170,14 @@ def test_standard_input_read_before_a_cut_is_sent_again(run: Run, folder: Path) 
         assert run("sbatch", input=b"#!/bin/sh\n").returncode == 0
 
 
+def test_a_daemon_that_cuts_every_time_is_given_up(run: Run, folder: Path) -> None:
+    with FakeDaemon(folder / "socket", cut_after()) as daemon:
+        answer = run("sbatch", "--wrap", "x")
+    assert answer.returncode == 1
+    assert b"cut" in answer.stderr
+    assert len(daemon.hellos) > 3
+
+
 def test_a_cut_change_is_not_repeated(run: Run, folder: Path) -> None:
     with FakeDaemon(folder / "socket", cut_after(), say()) as daemon:
         answer = run("scontrol", "requeue", "5")

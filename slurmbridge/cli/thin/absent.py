@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeVar
 
 MESSAGE_TIMEOUT = 10.0  # seconds; Slurm's default of the slurm.conf key
+PAUSE = 0.02  # seconds before the first new attempt
 READ_ONLY = ("squeue", "sinfo", "sacct", "sshare", "sprio", "sreport", "sstat", "sdiag", "seff")
 READ_ONLY_VERBS = {"scontrol": ("show", "ping", "version"), "sacctmgr": ("show", "list", "version", "ping")}
 CODE = b"import sys; sys.path.insert(0, sys.argv.pop(1)); from slurmbridge.cli.local import main; sys.exit(main())"
@@ -34,7 +35,7 @@ def may_repeat(argv: list[bytes], printed: bool) -> bool:
 
 def wait_for(attempt: Callable[[], T | None], seconds: float) -> T | None:
     """The first thing that `attempt` gives within that time."""
-    end, pause = time.monotonic() + seconds, 0.02
+    end, pause = time.monotonic() + seconds, PAUSE
     while True:
         found = attempt()
         if found is not None or time.monotonic() >= end:

@@ -385,7 +385,8 @@ def main(words: list[str]) -> int:
             if not end or now - began > absent.MESSAGE_TIMEOUT / 2:  # the first cut, or one after some calm
                 end = now + absent.MESSAGE_TIMEOUT
             connection = None
-            if absent.may_repeat(argv, any(session.printed)):
+            if now < end and absent.may_repeat(argv, any(session.printed)):
+                time.sleep(absent.PAUSE)
                 connection = absent.wait_for(lambda: connect(command, entries)[0], end - now)
     complain(command, "error: the connection to the controller was cut; what it did before is not known")
     return 1
