@@ -17,6 +17,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 from slurmbridge.spool import process
 
@@ -58,7 +59,7 @@ def write_file(path: str, data: bytes, *, mode: int = 0o600, sync: bool = False)
             os.close(folder)
 
 
-def read_json(path: str) -> dict | None:  # type: ignore[type-arg]
+def read_json(path: str) -> dict[str, Any] | None:
     """A record, None when there is none."""
     try:
         with open(path, "rb") as file:
@@ -86,7 +87,7 @@ def new_epoch(spool: str) -> str:
     return epoch
 
 
-def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict) -> str | None:  # type: ignore[type-arg]
+def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict[str, Any]) -> str | None:
     """Take this run: its folder, or None when it is taken already or the epoch is over."""
     path = os.path.join(spool, folder_name(*key))
     temporary = os.path.join(spool, ".claim-" + secrets.token_hex(8))
@@ -134,7 +135,7 @@ def release(path: str) -> None:
     shutil.rmtree(gone, ignore_errors=True)
 
 
-def is_alive(record: dict) -> bool:  # type: ignore[type-arg]
+def is_alive(record: dict[str, Any]) -> bool:
     """Whether the supervisor that wrote this record still runs."""
     if record.get("boot_id") != process.boot_id():
         return False

@@ -22,7 +22,7 @@ def start_ticks(pid: int, proc: int | None = None) -> int | None:
     return int(fields[19])
 
 
-def stat_fields(pid: int | bytes | str, proc: int | None = None) -> list[bytes] | None:
+def stat_fields(pid: int | str, proc: int | None = None) -> list[bytes] | None:
     """Fields of /proc/PID/stat from the state on (index 0 = state, 1 = parent, 3 = session); None when gone."""
     name = f"{pid}/stat" if proc is not None else f"/proc/{pid}/stat"
     try:

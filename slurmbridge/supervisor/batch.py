@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from slurmbridge.lang import filenames
 from slurmbridge.spool import claim
@@ -38,8 +39,8 @@ class Batch:
     """Starts once; `on_exit(wait status)` when the script has ended. `stderr`: the job's own, None until it is open."""
 
     def __init__(
-        self, node: NodeRun, header: dict, env: dict[str, str], path: str, on_exit: Callable[[int], None]
-    ) -> None:  # type: ignore[type-arg]
+        self, node: NodeRun, header: dict[str, Any], env: dict[str, str], path: str, on_exit: Callable[[int], None]
+    ) -> None:
         self._node, self._header, self._env, self._path, self._on_exit = node, header, env, path, on_exit
         self.stderr: int | None = None
         self.pid = 0

@@ -25,6 +25,7 @@ def begin(fd: int) -> None:
         os.setsid()
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        os.set_inheritable(fd, False)  # a received descriptor is born inheritable: jobs must not get this one
         _close_all_but(fd)
         kernel.set_name("sb-supervisor")
         link = socket.socket(fileno=fd)

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import time
+from typing import Any
 
 from slurmbridge.spool import claim
 from slurmbridge.supervisor import login
@@ -45,18 +46,18 @@ class Head:
         loop: Loop,
         sock: socket.socket,
         folder: str,
-        header: dict,  # type: ignore[type-arg]
+        header: dict[str, Any],
         script: bytes,
         env: dict[str, str],
         base_env: dict[str, str],
-        record: dict,  # type: ignore[type-arg]
+        record: dict[str, Any],
     ) -> None:
         self.loop, self.folder, self.header, self.record = loop, folder, header, record
         self.key = (int(header["job"]), int(header["restarts"]), 0)
         self.job_id = self.key[0]
         self._script, self._env = script, env
         self._sequence = 0
-        self._unacknowledged: dict[int, dict] = {}  # type: ignore[type-arg]
+        self._unacknowledged: dict[int, dict[str, Any]] = {}
         self._link: Link | None = Link(loop, sock, self._command, self._link_lost)
         self._is_greeted = True
         self._dial_s = DIAL_FIRST_S
@@ -238,7 +239,7 @@ class Head:
 
     # ---- words with the daemon
 
-    def report(self, report: dict) -> None:  # type: ignore[type-arg]
+    def report(self, report: dict[str, Any]) -> None:
         """Send until acknowledged."""
         self._sequence += 1
         report["sequence"] = self._sequence

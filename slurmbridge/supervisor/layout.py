@@ -6,7 +6,7 @@ Follows srun(1): a plain step takes all CPUs of the job on its nodes and waits w
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TOO_MANY = "More processors requested than permitted"
 BUSY = "Requested nodes are busy"
@@ -46,7 +46,7 @@ class Never(NamedTuple):
     lines: tuple[str, ...]
 
 
-def plan(request: dict, job: int, places: list[Place]) -> Layout | Wait | Never:  # type: ignore[type-arg]
+def plan(request: dict[str, Any], job: int, places: list[Place]) -> Layout | Wait | Never:
     """Lay a step out. Keys of the request: see `wire.step`."""
     asked_nodes = request.get("nodes")
     external = bool(request.get("external"))
@@ -114,7 +114,7 @@ def plan(request: dict, job: int, places: list[Place]) -> Layout | Wait | Never:
     )
 
 
-def _eligible(request: dict, places: list[Place]) -> list[Place] | Never:  # type: ignore[type-arg]
+def _eligible(request: dict[str, Any], places: list[Place]) -> list[Place] | Never:
     names = {place.name for place in places}
     wanted = list(request.get("nodelist") or ())
     missing = [name for name in wanted if name not in names]

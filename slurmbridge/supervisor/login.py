@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from typing import Any
 
 from slurmbridge.supervisor.loop import IN, Timer
 from slurmbridge.supervisor.node import BATCH, NodeRun
@@ -21,7 +22,7 @@ PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
 ROOT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def bare(header: dict) -> dict[str, str]:  # type: ignore[type-arg]
+def bare(header: dict[str, Any]) -> dict[str, str]:
     """What login(1) sets."""
     user = str(header["user"])
     return {
@@ -34,61 +35,69 @@ def bare(header: dict) -> dict[str, str]:  # type: ignore[type-arg]
     }
 
 
-def fetch(node: NodeRun, header: dict, done: Callable[[dict[str, str]], None]) -> None:  # type: ignore[type-arg]
-    """Ask the shell; `done` gets the environment once."""
-    read_end, write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    os.set_blocking(write_end, True)
-    env = bare(header)
-    shell = env["SHELL"]
-    state: dict[str, object] = {"data": bytearray(), "timer": None, "pid": 0}
+class _Question:
+    """One shell that is being asked."""
 
-    def child() -> None:
-        os.umask(int(header["umask"]))
-        node.identity.become()
-        os.chdir(env["HOME"] if os.path.isdir(env["HOME"]) else "/")
-        null = os.open("/dev/null", os.O_RDWR)
-        take_fds(null, write_end, null)
-        script = "printf '\\000slurmbridge-login-environment\\000'; exec /usr/bin/env -0"
-        os.execve(shell, ["-" + os.path.basename(shell), "-c", script], env)
+    def __init__(self, node: NodeRun, env: dict[str, str], done: Callable[[dict[str, str]], None]) -> None:
+        self.node, self.env, self.done = node, env, done
+        self.read_end, self.write_end = os.pipe2(os.O_CLOEXEC)
+        os.set_blocking(self.read_end, False)
+        self.data = bytearray()
+        self.timer: Timer | None = None
 
-    def finish() -> None:
-        node.loop.forget(read_end)
-        os.close(read_end)
-        timer = state["timer"]
-        if isinstance(timer, Timer):
-            timer.cancel()
-        data = bytes(state["data"])  # type: ignore[arg-type]
-        found = dict(env)
-        if MARK in data:
-            for entry in data.split(MARK, 1)[1].split(b"\0"):
-                name, equals, value = os.fsdecode(entry).partition("=")
-                if equals and name and name not in ("_", "OLDPWD", "PWD", "SHLVL"):
-                    found[name] = value
-        found["_"] = "/usr/sbin/slurmstepd"
-        found["SHLVL"] = "1"
-        done(found)
-
-    def ready(events: int) -> None:
-        data: bytearray = state["data"]  # type: ignore[assignment]
+    def ask(self, umask: int) -> None:
+        """Start it; the bare environment is the answer when that fails."""
         try:
-            chunk = os.read(read_end, 65536)
+            self.node.spawn(BATCH, 0, lambda: self._child(umask), lambda status: None)
+        except OSError:
+            os.close(self.write_end)
+            os.close(self.read_end)
+            self.done(self.env)
+            return
+        os.close(self.write_end)
+        self.timer = self.node.loop.after(WAIT_S, self._stalled)
+        self.node.loop.watch(self.read_end, IN, self._ready)
+
+    def _child(self, umask: int) -> None:
+        os.umask(umask)
+        self.node.identity.become()
+        os.chdir(self.env["HOME"] if os.path.isdir(self.env["HOME"]) else "/")
+        null = os.open("/dev/null", os.O_RDWR)
+        take_fds(null, self.write_end, null)
+        shell = self.env["SHELL"]
+        script = "printf '\\000slurmbridge-login-environment\\000'; exec /usr/bin/env -0"
+        os.execve(shell, ["-" + os.path.basename(shell), "-c", script], self.env)
+
+    def _ready(self, events: int) -> None:
+        try:
+            chunk = os.read(self.read_end, 65536)
         except BlockingIOError:
             return
-        data += chunk
-        if not chunk or len(data) > LIMIT:
-            finish()
+        self.data += chunk
+        if not chunk or len(self.data) > LIMIT:
+            self._finish()
 
-    def stalled() -> None:
-        for pid in node.roots(BATCH):
+    def _stalled(self) -> None:
+        for pid in self.node.roots(BATCH):
             os.kill(pid, signal.SIGKILL)
+        self.data.clear()
+        self._finish()
 
-    try:
-        node.spawn(BATCH, 0, child, lambda status: None)
-    except OSError:
-        os.close(write_end)
-        os.close(read_end)
-        done(env)
-        return
-    os.close(write_end)
-    state["timer"] = node.loop.after(WAIT_S, stalled)
-    node.loop.watch(read_end, IN, ready)
+    def _finish(self) -> None:
+        self.node.loop.forget(self.read_end)
+        os.close(self.read_end)
+        if self.timer is not None:
+            self.timer.cancel()
+        found = dict(self.env)
+        for entry in bytes(self.data).partition(MARK)[2].split(b"\0"):
+            name, equals, value = os.fsdecode(entry).partition("=")
+            if equals and name and name not in ("_", "OLDPWD", "PWD", "SHLVL"):
+                found[name] = value
+        found["_"] = "/usr/sbin/slurmstepd"
+        found["SHLVL"] = "1"
+        self.done(found)
+
+
+def fetch(node: NodeRun, header: dict[str, Any], done: Callable[[dict[str, str]], None]) -> None:
+    """Ask the shell; `done` gets the environment once."""
+    _Question(node, bare(header), done).ask(int(header["umask"]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from typing import Any
 
 from slurmbridge.spool import claim
 from slurmbridge.supervisor.kernel import boottime
@@ -27,9 +28,9 @@ class Member:
         loop: Loop,
         sock: socket.socket,
         folder: str,
-        header: dict,  # type: ignore[type-arg]
+        header: dict[str, Any],
         base_env: dict[str, str],
-        record: dict,  # type: ignore[type-arg]
+        record: dict[str, Any],
     ) -> None:
         self.loop, self.folder, self.header, self.record = loop, folder, header, record
         self._daemon = Link(loop, sock, self._from_daemon, lambda: None)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from slurmbridge.spool import claim, process
 from slurmbridge.supervisor.loop import Loop, Timer
@@ -18,6 +20,8 @@ from slurmbridge.supervisor.usage import NOTHING, Meter, add
 
 SAMPLE_FIRST_S, SAMPLE_LAST_S = 0.2, 10.0
 EMPTY_POLL_S = 0.05
+LAST_WORDS_S = 1.0
+"""How long the end of a job waits for lines about it to reach its files."""
 BATCH = -5
 
 
@@ -33,7 +37,7 @@ class Child:
 class NodeRun:
     """See the module docstring. `on_empty` is called once, when after `end` nothing is left."""
 
-    def __init__(self, loop: Loop, header: dict) -> None:  # type: ignore[type-arg]
+    def __init__(self, loop: Loop, header: dict[str, Any]) -> None:
         self.loop, self.node, self.rank = loop, str(header["node"]), int(header["rank"])
         self.is_root = os.getuid() == 0
         self.identity = Identity(
@@ -44,13 +48,16 @@ class NodeRun:
         self.children: dict[int, Child] = {}
         self.meters: dict[int, Meter] = {}
         self.on_empty: Callable[[], None] = lambda: None
+        self._writes: deque[tuple[int, bytes]] = deque()
+        self._writer = 0
+        self._end_when_written: Timer | None = None
         self._ending = False
         self._empty = False
         self._sample_s = SAMPLE_FIRST_S
         self._sampler: Timer | None = None
         loop.on_child = self._reaped
 
-    def sign(self, folder: str, record: dict) -> None:  # type: ignore[type-arg]
+    def sign(self, folder: str, record: dict[str, Any]) -> None:
         """Complete the run's record with what a dead supervisor's processes are found by."""
         if self.space.is_namespace:
             record["init"] = self.space.init_pid
@@ -102,19 +109,34 @@ class NodeRun:
             self.space.signal_all(number, self.roots())
 
     def write(self, fd: int, data: bytes) -> None:
-        """To a file of the job, by a process that may wait for it as long as it likes."""
+        """To a file of the job, by a process that may wait for it as long as it likes; in the order of the calls."""
+        self._writes.append((fd, data))
+        if not self._writer:
+            self._write_next()
+
+    def _write_next(self) -> None:
+        self._writer = 0
+        if not self._writes:
+            return
+        fd, data = self._writes.popleft()
+        # what signals the whole job must not stop a line about it
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
         try:
             pid = os.fork()
         except OSError:
+            self._writes.clear()
             return
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         if pid == 0:
             try:
+                signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
                 self.loop.close_in_child()
-                reset_signals()
                 self.identity.become()
                 write_all(fd, data)
             finally:
                 os._exit(0)
+        self._writer = pid
 
     def usage(self, group: int) -> dict[str, object]:
         """Of a group, running processes included."""
@@ -124,6 +146,14 @@ class NodeRun:
 
     def end(self) -> None:
         """SIGKILL to everything; `on_empty` follows."""
+        if self._ending or self._end_when_written is not None:
+            return
+        if self._writer:
+            self._end_when_written = self.loop.after(LAST_WORDS_S, self._end_now)
+        else:
+            self._end_now()
+
+    def _end_now(self) -> None:
         if self._ending:
             return
         self._sample_now()
@@ -145,7 +175,7 @@ class NodeRun:
 
     @property
     def is_ending(self) -> bool:
-        return self._ending
+        return self._ending or self._end_when_written is not None
 
     def _reaped(self, pid: int, status: int, usage: object) -> None:
         if pid == self.space.init_pid:
@@ -155,6 +185,12 @@ class NodeRun:
             for each in self.roots():
                 _kill(each, signal.SIGKILL)
             self._check_empty()
+            return
+        if pid == self._writer:
+            self._write_next()
+            if self._end_when_written is not None and not self._writer:
+                self._end_when_written.cancel()
+                self._end_now()
             return
         child = self.children.pop(pid, None)
         if child is None:

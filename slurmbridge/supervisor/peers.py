@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slurmbridge.spool import claim
 from slurmbridge.supervisor.loop import Link, Listener, Timer
@@ -52,7 +52,7 @@ class Peers:
         if link is not None:
             link.send(kind, payload)
 
-    def broadcast(self, kind: bytes, value: dict) -> None:  # type: ignore[type-arg]
+    def broadcast(self, kind: bytes, value: dict[str, Any]) -> None:
         payload = wire.encode(value)
         for link in list(self._links.values()):
             link.send(kind, payload)

@@ -38,7 +38,7 @@ class Space:
 
     def __init__(self, node: str, hosts: str, *, is_root: bool) -> None:
         self.notes: list[str] = []
-        self.proc = os.open("/proc", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.init_pid = 0  # 0 again once it was reaped
         self.was_namespace = False
         self._inner = False  # whether /proc lists the job's processes alone
@@ -137,7 +137,7 @@ class Space:
         inner = {self.inner_pid(pid) for pid in roots} - {0}
         pids = [process.pid for process in members(self.processes(), inner)]
         if pids:
-            self._as_inside(lambda: [_kill(pid, number) for pid in pids])
+            self._as_inside(lambda: _kill_all(pids, number))
 
     def end_sessions(self, sessions: set[int]) -> None:
         """SIGKILL to the living processes of these sessions."""
@@ -145,7 +145,7 @@ class Space:
         if not pids:
             return
         if self._inner:
-            self._as_inside(lambda: [_kill(pid, signal.SIGKILL) for pid in pids])
+            self._as_inside(lambda: _kill_all(pids, signal.SIGKILL))
         else:
             for pid in pids:
                 _kill(pid, signal.SIGKILL)
@@ -210,6 +210,11 @@ def descendants(root: int, proc: int, *, skip: int = 0) -> list[Process]:
                 found.append(process)
             queue.append(process.pid)
     return found
+
+
+def _kill_all(pids: list[int], number: int) -> None:
+    for pid in pids:
+        _kill(pid, number)
 
 
 def _kill(pid: int, number: int) -> None:

@@ -12,6 +12,7 @@ import os
 import resource
 import signal
 import time
+from typing import Any
 
 OPEN_FAILED = 53
 """Wait status of a batch step whose files cannot be opened (Slurm shows it as 0:53)."""
@@ -67,7 +68,7 @@ def reset_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def set_limits(limits: list[list], out: list[bytes]) -> None:  # type: ignore[type-arg]
+def set_limits(limits: list[list[Any]], out: list[bytes]) -> None:
     """Soft limits as at submission; hard ones are raised when allowed, never lowered below what is asked."""
     for name, soft, _hard in limits:
         number = getattr(resource, f"RLIMIT_{name}", None)

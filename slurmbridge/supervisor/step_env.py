@@ -6,7 +6,7 @@ then what is the task's. Devices are pinned last: nothing overrides them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slurmbridge.lang import hostlist
 from slurmbridge.wire.supervisor import join_env
@@ -32,7 +32,7 @@ def tasks_per_node(counts: list[int]) -> str:
 
 
 def part_of(
-    header: dict,  # type: ignore[type-arg]
+    header: dict[str, Any],
     base_env: dict[str, str],
     step: RunningStep,
     index: int,
@@ -105,7 +105,7 @@ def device_env(devices: tuple[int, ...], of_node: list[list[int]]) -> dict[str, 
     return env
 
 
-def _step_values(header: dict, step: RunningStep) -> dict[str, str]:  # type: ignore[type-arg]
+def _step_values(header: dict[str, Any], step: RunningStep) -> dict[str, str]:
     plan, request = step.plan, step.request
     assert plan is not None
     names = [header["ranks"][rank]["node"] for rank in plan.ranks]

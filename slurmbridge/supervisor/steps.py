@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from slurmbridge.supervisor import layout, spawn
 from slurmbridge.supervisor.loop import Link
@@ -30,7 +30,7 @@ MAX_CONNECTIONS = 4096
 class RunningStep:
     """One step from its request to its end. `step` is -1 until it has its resources."""
 
-    def __init__(self, link: Link, request: dict, env: dict[str, str]) -> None:  # type: ignore[type-arg]
+    def __init__(self, link: Link, request: dict[str, Any], env: dict[str, str]) -> None:
         self.link, self.request, self.env = link, request, env
         self.step = -1
         self.plan: layout.Layout | None = None
@@ -152,7 +152,7 @@ class Steps:
         }
         step.link.send(wire.CREATED, encode(created))
 
-    def _devices(self, request: dict, free: tuple[int, ...], tasks: int) -> tuple[int, ...]:  # type: ignore[type-arg]
+    def _devices(self, request: dict[str, Any], free: tuple[int, ...], tasks: int) -> tuple[int, ...]:
         """The step's devices on a node: what it asks of those no other step has; all when it does not ask."""
         asked = request.get("gpus_per_node")
         if request.get("gpus_per_task"):
@@ -383,7 +383,7 @@ class Steps:
         }
 
 
-def tres_of(ranks: list[dict], cpus: list[int]) -> list[list[object]]:  # type: ignore[type-arg]
+def tres_of(ranks: list[dict[str, Any]], cpus: list[int]) -> list[list[object]]:
     """TRES of a step on these nodes: memory goes with the CPUs."""
     memory = sum(rank["memory"] * held // max(1, rank["cpus"]) for rank, held in zip(ranks, cpus, strict=True))
     return [["cpu", sum(cpus)], ["mem", memory], ["node", len(ranks)]] if sum(cpus) else []
@@ -401,5 +401,5 @@ def _state(step: RunningStep) -> str:
     return "FAILED" if status else "COMPLETED"
 
 
-def _pack_part(part: dict, env: bytes) -> bytes:  # type: ignore[type-arg]
+def _pack_part(part: dict[str, Any], env: bytes) -> bytes:
     return pack(encode(part), env)

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from typing import Any
 
 from slurmbridge.lang import filenames
 from slurmbridge.supervisor import spawn
@@ -41,7 +42,7 @@ class Task:
 class Part:
     """A step's tasks here."""
 
-    def __init__(self, step: int, spec: dict, env: dict[str, str]) -> None:  # type: ignore[type-arg]
+    def __init__(self, step: int, spec: dict[str, Any], env: dict[str, str]) -> None:
         self.step, self.spec, self.env = step, spec, env
         self.tasks: dict[int, Task] = {}
 
@@ -52,7 +53,7 @@ class Tasks:
     def __init__(
         self,
         node: NodeRun,
-        header: dict,  # type: ignore[type-arg]
+        header: dict[str, Any],
         base_env: dict[str, str],
         emit: Callable[[int, bytes, bytes], None],
     ) -> None:
@@ -119,7 +120,7 @@ class Tasks:
                 self._emit(part.step, wire.STDERR, wire.data(task.number, spawn.log_line(f"fork: {error.strerror}")))
                 self._ended(part, task, 1 << 8)
 
-    def _spawn(self, part: Part, task: Task, spec: dict) -> None:  # type: ignore[type-arg]
+    def _spawn(self, part: Part, task: Task, spec: dict[str, Any]) -> None:
         names = self._names(part, task)
         ours: list[int] = []
         theirs: list[int | str] = []
@@ -272,7 +273,7 @@ class Tasks:
     def _child(
         self,
         part: Part,
-        spec: dict,  # type: ignore[type-arg]
+        spec: dict[str, Any],
         names: list[str],
         ends: list[int | str],
         status: socket.socket,

@@ -23,6 +23,7 @@ Rank 0 to rank k: K, S, U, R, X as above; both ways the step frames of `wire.ste
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from slurmbridge.wire.client import pack, unpack
 
@@ -42,7 +43,7 @@ def encode(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
-def decode(payload: bytes) -> dict:  # type: ignore[type-arg]
+def decode(payload: bytes) -> dict[str, Any]:
     """The object again; ValueError when it is none."""
     value = json.loads(payload)
     if not isinstance(value, dict):
@@ -65,12 +66,12 @@ def split_env(data: bytes) -> dict[str, str]:
     return env
 
 
-def encode_launch(header: dict, script: bytes, env: bytes, base_env: bytes) -> bytes:  # type: ignore[type-arg]
+def encode_launch(header: dict[str, Any], script: bytes, env: bytes, base_env: bytes) -> bytes:
     """Payload of L."""
     return pack(encode(header), script, env, base_env)
 
 
-def decode_launch(payload: bytes) -> tuple[dict, bytes, dict[str, str], dict[str, str]]:  # type: ignore[type-arg]
+def decode_launch(payload: bytes) -> tuple[dict[str, Any], bytes, dict[str, str], dict[str, str]]:
     """(header, script, environment, base environment); ValueError when malformed."""
     header, script, env, base_env = unpack(payload)
     return decode(header), script, split_env(env), split_env(base_env)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import Any
 
 from slurmbridge.runtime.protocol import RunKey
 from slurmbridge.spool import claim, process
@@ -16,7 +17,7 @@ ALIVE, ENDED, DYING, DEAD, GONE = "alive", "ended", "dying", "dead", "gone"
 REBOOTED = "node rebooted"
 BOOT = "boot_id"
 
-Value = dict  # type: ignore[type-arg]
+Value = dict[str, Any]
 
 
 def claims(spool: str) -> list[tuple[int, int, int]]:

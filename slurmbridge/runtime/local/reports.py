@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from slurmbridge.model.job import Step, Usage
 from slurmbridge.model.states import JobState
 from slurmbridge.runtime.protocol import Ended, Report, RunKey, Started, StepChanged
 
-Value = dict  # type: ignore[type-arg]
+Value = dict[str, Any]
 
 _USAGE_FIELDS = tuple(Usage.__struct_fields__)
 

@@ -1,0 +1,502 @@
+"""Processes on virtual nodes: the contract, and what only real processes can show."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from slurmbridge.runtime.local import LocalRuntime
+from slurmbridge.runtime.protocol import Ended, LaunchNode, Lost, Report, RunKey, StepChanged
+from slurmbridge.spool import claim
+from slurmbridge.wire.client import Decoder
+from tests.runtime.contract import CONFIG, Contract, ended, launch_of
+
+IS_ROOT = os.getuid() == 0
+RULES = [name for name, rule in inspect.getmembers(Contract, inspect.isfunction) if name.startswith("test_")]
+NODES = (LaunchNode(rank=0, node="n1", cpus=2), LaunchNode(rank=1, node="n2", cpus=2))
+SRUN = f"""srun() {{ {sys.executable} -I -S -c 'import sys; sys.path.insert(0, "{pathlib.Path(__file__).parents[2]}")
+from slurmbridge.cli import srun_client; sys.exit(srun_client.main(["srun"] + sys.argv[1:]))' "$@"; }}
+"""
+
+
+class LocalBench:
+    """A daemon in small: acknowledges everything, and hands supervisors that dial in to the runtime."""
+
+    def __init__(self, state: pathlib.Path, *, spaces: bool = True) -> None:
+        self.state, self.out = state, state.parent / "out"
+        self.out.mkdir(exist_ok=True)
+        self.runtime = LocalRuntime(state, spaces=spaces)
+        self.reports: list[Report] = []
+        self.acknowledges = True
+
+    async def start(self) -> None:
+        self.address = self.state / "socket"
+        await self.runtime.start(self.listen, CONFIG, daemon_addr=f"unix:{self.address}")
+        self.address.unlink(missing_ok=True)
+        self.server = await asyncio.start_unix_server(self._dialled, self.address)
+
+    def listen(self, report: Report) -> None:
+        self.reports.append(report)
+        if self.acknowledges:
+            self.runtime.acknowledge(report.key, report.sequence)
+
+    async def _dialled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        decoder, frames = Decoder(), []
+        while not frames:
+            frames = decoder.feed(await reader.read(65536))
+        import socket
+
+        own = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
+        writer.transport.abort()
+        self.runtime.take_over(own, frames[0][1], os.getuid())
+
+    def launch(self, job_id: int, script: bytes | str | None, **changes: Any) -> RunKey:
+        key = RunKey(job_id, 0)
+        env = {
+            "PATH": os.environ["PATH"], "SLURM_JOB_ID": str(job_id), "SLURMBRIDGE_ADDR": f"unix:{self.state / 'socket'}",
+            **dict(changes.pop("env", {})),
+        }  # fmt: skip
+        data = script.encode() if isinstance(script, str) else script
+        values = {
+            "uid": os.getuid(), "gid": os.getgid(), "env": tuple(env.items()), "work_dir": str(self.out),
+            "std_out": str(self.out / f"{job_id}.txt"), "pattern_values": (("j", str(job_id)),), **changes,
+        }  # fmt: skip
+        self.runtime.launch(launch_of(key, data, **values))
+        return key
+
+    async def pass_time(self, seconds: float, until: Callable[[], bool]) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not until():
+            await asyncio.sleep(0.01)
+
+    async def finish(self, key: RunKey, seconds: float = 15) -> str:
+        await self.pass_time(seconds, lambda: bool(ended(self, key)))
+        assert ended(self, key), self.reports
+        return (self.out / f"{key.job_id}.txt").read_text()
+
+    async def close(self) -> None:
+        self.server.close()
+        self.acknowledges = True
+        for report in self.reports:
+            self.runtime.acknowledge(report.key, report.sequence)
+        await asyncio.wait_for(self.runtime.stop(end_jobs=True), 20)
+
+
+Use = Callable[[LocalBench], Awaitable[None]]
+
+
+def use(state: pathlib.Path, rule: Use, *, spaces: bool = True) -> None:
+    async def run() -> None:
+        bench = LocalBench(state, spaces=spaces)
+        await bench.start()
+        try:
+            await rule(bench)
+        finally:
+            await bench.close()
+
+    asyncio.run(run())
+
+
+@pytest.fixture
+def state(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    yield folder
+    time.sleep(0.05)
+    left = [name for name in os.listdir(folder / "spool") if not name.startswith(".")]
+    assert left == [], "every run's folder is gone when it was acknowledged"
+
+
+@pytest.mark.parametrize("spaces", [True, False], ids=["namespaces", "subreaper"])
+@pytest.mark.parametrize("rule", RULES)
+def test_contract(rule: str, spaces: bool, state: pathlib.Path) -> None:
+    use(state, lambda bench: getattr(Contract(), rule)(bench), spaces=spaces)
+
+
+@pytest.mark.parametrize("spaces", [True, False], ids=["namespaces", "subreaper"])
+def test_nothing_that_a_job_started_outlives_it(state: pathlib.Path, spaces: bool) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(1, "#!/bin/bash\nsetsid setsid sleep 321.5 & sleep 321.5 & disown -a; sleep 0.2; exit 0\n")
+        await bench.finish(key)
+        await asyncio.sleep(0.1)
+        assert subprocess.run(["pgrep", "-f", "^sleep 321.5"], check=False).returncode == 1
+
+    use(state, rule, spaces=spaces)
+
+
+def test_output_goes_to_the_files_that_patterns_name_and_folders_are_made(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(
+            7, "#!/bin/sh\necho out; echo err >&2\n",
+            std_out=str(bench.out / "deep/%j-%N-%n-%t-%s.out"), std_err=str(bench.out / "%j.err"),
+        )  # fmt: skip
+        await bench.pass_time(5, lambda: bool(ended(bench, key)))
+        assert (bench.out / "deep/7-n1-0-0-batch.out").read_text() == "out\n"
+        assert (bench.out / "7.err").read_text() == "err\n"
+
+    use(state, rule)
+
+
+def test_append_keeps_and_truncate_drops_what_was_there(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        for job, append in ((1, True), (2, False)):
+            (bench.out / f"{job}.txt").write_text("old\n")
+            key = bench.launch(job, "#!/bin/sh\necho new\n", append=append)
+            assert await bench.finish(key) == ("old\nnew\n" if append else "new\n")
+
+    use(state, rule)
+
+
+def test_a_missing_interpreter_and_folder_are_told_in_slurms_words(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(1, "#!/no/such\n", work_dir="/nonexistent")
+        lines = [line.split("] ", 1)[1] for line in (await bench.finish(key)).splitlines()]
+        moved = "error: couldn't chdir to `/nonexistent': No such file or directory: going to /tmp instead"
+        assert lines == [moved, moved, "error: execve(): bad interpreter(/no/such): No such file or directory"]
+        assert ended(bench, key)[0].status == 2 << 8
+
+    use(state, rule)
+
+
+def test_output_that_cannot_be_opened_ends_the_batch_step_with_53(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(1, "#!/bin/sh\n", std_out="/proc/nonexistent/x")
+        await bench.pass_time(5, lambda: bool(ended(bench, key)))
+        assert ended(bench, key)[0].status == 53
+
+    use(state, rule)
+
+
+def test_the_script_gets_umask_limits_arguments_and_its_own_copy(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(
+            1, "#!/bin/bash\numask; ulimit -Sn; echo $0 $1; pwd\n", umask=0o027, script_args=("a b",),
+            rlimits=(("NOFILE", 321, -1),),
+        )  # fmt: skip
+        lines = (await bench.finish(key)).splitlines()
+        assert lines[:2] == ["0027", "321"]
+        assert lines[2] == f"{state}/spool/1.0.0/{claim.SCRIPT} a b"
+        assert lines[3] == str(bench.out)
+
+    use(state, rule)
+
+
+def test_why_a_job_was_ended_is_in_its_stderr(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(12, "#!/bin/sh\nsleep 60\n")
+        await bench.pass_time(0.3, lambda: False)
+        bench.runtime.notify(key, "hello there")
+        bench.runtime.kill(key, "requeue")
+        first, second = (await bench.finish(key)).splitlines()
+        assert first.endswith("] error: hello there")
+        assert "] error: *** JOB 12 ON n1 CANCELLED AT " in second
+        assert second.endswith(" DUE TO JOB REQUEUE ***")
+
+    use(state, rule)
+
+
+def test_a_trap_runs_when_the_job_is_cancelled(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(1, "#!/bin/bash\ntrap 'echo trapped; exit 4' TERM\nsleep 60\n")
+        await bench.pass_time(0.3, lambda: False)
+        bench.runtime.kill(key, "cancelled")
+        assert "trapped" in await bench.finish(key)
+
+    use(state, rule)
+
+
+def test_the_warning_signal_goes_to_the_batch_shell_when_asked(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(
+            1, "#!/bin/bash\ntrap 'echo warned; exit 0' USR1\nwhile :; do sleep 0.05; done\n",
+            time_limit_s=3, signal=(int(signal.SIGUSR1), 2, True),
+        )  # fmt: skip
+        assert await bench.finish(key) == "warned\n"
+
+    use(state, rule)
+
+
+def test_cpu_time_and_memory_are_measured(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        program = (
+            "import time; x = bytearray(80 << 20); t = time.process_time()\nwhile time.process_time() - t < 0.6: pass"
+        )
+        key = bench.launch(1, f"#!/bin/sh\n{sys.executable} -I -S -c '{program}'\n")
+        await bench.finish(key)
+        (step,) = ended(bench, key)[0].steps
+        assert step.usage is not None
+        assert 0.55e6 < step.usage.user_us + step.usage.system_us < 1.2e6
+        assert 80 << 10 < step.usage.max_rss_kib < 140 << 10
+
+    use(state, rule)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root")
+def test_a_node_has_its_name_as_host_name_and_all_nodes_resolve(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(1, "#!/bin/sh\nhostname; getent ahostsv4 n2 | head -1; ps -e -o pid= | wc -l\n")
+        name, address, processes = (await bench.finish(key)).splitlines()
+        assert name == "n1"
+        assert address.split()[0] == "127.64.0.2"
+        assert int(processes) <= 6
+
+    use(state, rule)
+
+
+def open_to_all(bench: LocalBench) -> None:
+    """Other users must reach the state folder, as they do at a site."""
+    for folder in bench.out.parents:
+        if folder.stat().st_mode & 0o001 == 0:
+            os.chmod(folder, 0o711)
+    os.chmod(bench.state, 0o711)
+    os.chmod(bench.out, 0o777)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root")
+def test_a_job_runs_as_its_user_and_touches_files_with_that_users_rights_alone(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        open_to_all(bench)
+        key = bench.launch(
+            1, "#!/bin/sh\nid -u; id -g; id -G; cat slurm_script\n", uid=1234, gid=2345, groups=(2345, 77)
+        )
+        assert (await bench.finish(key)).splitlines()[:3] == ["1234", "2345", "2345 77"]
+        key = bench.launch(2, "#!/bin/sh\n", uid=1234, gid=2345, std_out="/etc/slurmbridge-test")
+        await bench.pass_time(5, lambda: bool(ended(bench, key)))
+        assert ended(bench, key)[0].status == 53
+        assert not os.path.exists("/etc/slurmbridge-test")
+
+    use(state, rule)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="needs root")
+def test_nobody_else_reaches_a_running_jobs_files_or_socket(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        open_to_all(bench)
+        key = bench.launch(1, "#!/bin/sh\nsleep 30\n", uid=1234, gid=1234)
+        await bench.pass_time(0.3, lambda: False)
+        folder = state / "spool/1.0.0"
+        modes = {path.name: oct(path.lstat().st_mode & 0o777) for path in folder.iterdir()}
+        assert modes[claim.RECORD] == "0o600"
+        assert modes[claim.SCRIPT] == "0o700"
+        assert modes[claim.STEP_SOCKET] == "0o600"
+        assert (folder / claim.STEP_SOCKET).lstat().st_uid == 1234
+        bench.runtime.kill(key, "cancelled")
+        await bench.pass_time(5, lambda: bool(ended(bench, key)))
+
+    use(state, rule)
+
+
+def test_jobs_and_tasks_inherit_no_descriptor_of_the_supervisor(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        script = "#!/bin/bash\n" + SRUN + "/bin/sh -c 'ls /proc/$$/fd; true'\n"
+        words = (await bench.finish(bench.launch(1, script))).split()
+        assert words == ["0", "1", "2"]
+        script = "#!/bin/bash\n" + SRUN + "srun /bin/sh -c 'ls /proc/$$/fd; true'\n"
+        words = (await bench.finish(bench.launch(2, script))).split()
+        assert words == ["0", "1", "2"]
+
+    use(state, rule)
+
+
+def test_srun_runs_tasks_on_all_nodes_with_their_ranks(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        script = "#!/bin/bash\n" + SRUN + (
+            "srun -l -n4 bash -c 'echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURMD_NODENAME' | sort\n"
+            "echo input | srun -n2 cat\n"
+            "srun -n2 bash -c 'exit $SLURM_PROCID'; echo rc=$?\n"
+            "srun -n1 -N1 bash -c 'kill -SEGV $$'; echo rc=$?\n"
+        )  # fmt: skip
+        key = bench.launch(1, script, nodes=NODES, env={"SLURM_NNODES": "2"})
+        assert (await bench.finish(key)).splitlines() == [
+            "0: 0 0 0 n1", "1: 1 1 0 n1", "2: 2 0 1 n2", "3: 3 1 1 n2", "input", "input",
+            "srun: error: n2: task 1: Exited with exit code 1", "rc=1",
+            "srun: error: n1: task 0: Segmentation fault", "rc=139",
+        ]  # fmt: skip
+        steps = ended(bench, key)[0].steps
+        assert [(step.step_id, step.exit_code) for step in steps[1:]] == [(0, 0), (1, 0), (2, 256), (3, 11)]
+        changes = [report.step.step_id for report in bench.reports if isinstance(report, StepChanged)]
+        assert changes == [0, 0, 1, 1, 2, 2, 3, 3]
+
+    use(state, rule)
+
+
+def test_exact_steps_share_the_job_and_plain_ones_wait(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        script = "#!/bin/bash\n" + SRUN + (
+            "for i in 1 2 3 4; do srun --exact -N1 -n1 sh -c 'sleep 0.5; echo $SLURMD_NODENAME' & done; wait\n"
+            "srun -n4 sleep 0.3 & sleep 0.2; srun -n4 echo late; wait\n"
+        )  # fmt: skip
+        key = bench.launch(1, script, nodes=NODES, env={"SLURM_NNODES": "2"})
+        lines = (await bench.finish(key)).splitlines()
+        assert sorted(lines[:4]) == ["n1", "n1", "n2", "n2"]
+        assert lines[4:] == ["srun: Step created for StepId=1.5", "late", "late", "late", "late"]
+
+    use(state, rule)
+
+
+def test_a_step_ends_with_its_srun(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        script = (
+            "#!/bin/bash\n" + SRUN + "srun sleep 322.5 & sleep 0.6; kill -9 %1; pkill -9 -f [s]run_client; sleep 0.5\n"
+        )
+        key = bench.launch(1, script)
+        await bench.finish(key)
+        assert [step.state.name for step in ended(bench, key)[0].steps[1:]] == ["CANCELLED"]
+
+    use(state, rule)
+
+
+DAEMON = """
+import asyncio, os, sys
+sys.path.insert(0, {root!r})
+from tests.runtime.test_local import LocalBench
+import pathlib
+
+async def main():
+    bench = LocalBench(pathlib.Path({state!r}), spaces={spaces!r})
+    bench.acknowledges = False
+    await bench.start()
+    await bench.runtime.adopt([])
+    bench.launch(1, {script!r})
+    await bench.pass_time(10, lambda: len(bench.reports) >= {reports})
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+
+
+def die_after(state: pathlib.Path, script: str, *, reports: int, spaces: bool = True) -> None:
+    """A daemon launches job 1, hears so many reports and is killed."""
+    root = str(pathlib.Path(__file__).parents[2])
+    code = DAEMON.format(root=root, state=str(state), script=script, reports=reports, spaces=spaces)
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=20)
+    assert done.returncode == -9
+
+
+@pytest.mark.parametrize("spaces", [True, False], ids=["namespaces", "subreaper"])
+def test_a_run_outlives_the_daemon_and_is_found_again(state: pathlib.Path, spaces: bool) -> None:
+    die_after(state, "#!/bin/sh\nsleep 1\nexit 5\n", reports=1, spaces=spaces)
+
+    async def rule(bench: LocalBench) -> None:
+        key = RunKey(1, 0)
+        await bench.runtime.adopt([key])
+        await bench.finish(key)
+        assert [type(report).__name__ for report in bench.reports] == ["Started", "Ended"]
+        assert ended(bench, key)[0].status == 5 << 8
+
+    use(state, rule, spaces=spaces)
+
+
+def test_an_end_while_the_daemon_was_away_is_told_when_it_is_back(state: pathlib.Path) -> None:
+    die_after(state, "#!/bin/sh\nexit 6\n", reports=1)
+    time.sleep(0.5)
+
+    async def rule(bench: LocalBench) -> None:
+        key = RunKey(1, 0)
+        await bench.runtime.adopt([key])
+        await bench.finish(key)
+        assert ended(bench, key)[0].status == 6 << 8
+
+    use(state, rule)
+
+
+def supervisor_of(state: pathlib.Path, folder: str = "1.0.0") -> int:
+    record = claim.read_json(str(state / "spool" / folder / claim.RECORD))
+    assert record is not None
+    return int(record["pid"])
+
+
+def test_an_end_is_read_from_its_record_when_the_supervisor_died_too(state: pathlib.Path) -> None:
+    die_after(state, "#!/bin/sh\nexit 6\n", reports=2)
+    time.sleep(0.2)
+    os.kill(supervisor_of(state), signal.SIGKILL)
+
+    async def rule(bench: LocalBench) -> None:
+        key = RunKey(1, 0)
+        await bench.runtime.adopt([key])
+        await bench.finish(key)
+        assert ended(bench, key)[0].status == 6 << 8
+
+    use(state, rule)
+
+
+@pytest.mark.parametrize("spaces", [True, False], ids=["namespaces", "subreaper"])
+def test_a_killed_supervisor_takes_its_job_along_and_the_run_is_lost(state: pathlib.Path, spaces: bool) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(1, "#!/bin/sh\nsleep 323.5 &\nsleep 323.5\n")
+        await bench.pass_time(0.4, lambda: False)
+        os.kill(supervisor_of(state), signal.SIGKILL)
+        await bench.pass_time(5, lambda: any(isinstance(report, Lost) for report in bench.reports))
+        assert any(isinstance(report, Lost) for report in bench.reports)
+        assert subprocess.run(["pgrep", "-f", "^sleep 323.5"], check=False).returncode == 1
+        assert not ended(bench, key)
+
+    use(state, rule, spaces=spaces)
+
+
+def test_a_killed_rank_fails_the_whole_run(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        key = bench.launch(1, "#!/bin/sh\nsleep 60\n", nodes=NODES)
+        await bench.pass_time(3, lambda: bool(bench.reports))
+        os.kill(supervisor_of(state, "1.0.1"), signal.SIGKILL)
+        await bench.finish(key)
+        assert ended(bench, key)[0].why == "node_fail"
+        await bench.pass_time(2, lambda: not (state / "spool/1.0.1").exists())
+
+    use(state, rule)
+
+
+def test_a_run_that_nobody_expects_is_ended(state: pathlib.Path) -> None:
+    die_after(state, "#!/bin/sh\nsleep 324.5\n", reports=1)
+
+    async def rule(bench: LocalBench) -> None:
+        await bench.runtime.adopt([])
+        await bench.pass_time(6, lambda: not (state / "spool/1.0.0").exists())
+        assert subprocess.run(["pgrep", "-f", "^sleep 324.5"], check=False).returncode == 1
+        assert bench.reports == []
+
+    use(state, rule)
+
+
+def test_a_launch_of_a_dead_daemon_claims_nothing(state: pathlib.Path) -> None:
+    (state / "spool").mkdir()
+    spool = str(state / "spool")
+    old = claim.new_epoch(spool)
+    claim.new_epoch(spool)
+    assert claim.claim(spool, (1, 0, 0), old, {"pid": 1}) is None
+
+
+def test_a_run_is_claimed_once(state: pathlib.Path) -> None:
+    (state / "spool").mkdir()
+    spool = str(state / "spool")
+    epoch = claim.new_epoch(spool)
+    first = claim.claim(spool, (1, 0, 0), epoch, {"pid": 1})
+    assert first is not None
+    assert claim.claim(spool, (1, 0, 0), epoch, {"pid": 2}) is None
+    assert claim.read_json(os.path.join(first, claim.RECORD)) == {"pid": 1}
+    claim.release(first)
+
+
+def test_starting_a_job_costs_little(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        before = os.times()
+        keys = [bench.launch(number, "#!/bin/sh\n:\n") for number in range(1, 41)]
+        await bench.pass_time(30, lambda: all(ended(bench, key) for key in keys))
+        used = sum(
+            report.usage.user_us + report.usage.system_us for report in bench.reports if isinstance(report, Ended)
+        )
+        after = os.times()
+        own = (after.user + after.system) - (before.user + before.system)
+        assert (own + used / 1e6) / len(keys) < 0.05
+
+    use(state, rule)
