@@ -7,6 +7,7 @@ of Slurm's last error number.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterable
 from typing import Any
 
@@ -44,6 +45,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     shown: str
     target: Target
     job: Job | None = None
+    is_covered: bool = False  # by the request made for an earlier item: only announced
 
 
 def main(call: Call, site: Site) -> Command:
@@ -81,12 +83,31 @@ def _chosen(asked: Request, call: Call, site: Site) -> list[Item]:
         if not asked.filters:
             return found
         return [item for item in found if item.job is None or _matches(item.job, asked, site)]
-    items = []
-    for job in site.jobs():
-        if not job.is_finished and _matches(job, asked, site) and _is_whole(job):
-            items.append(Item(shown=text.job_label(job), target=Target(text=label(job), job_id=job.job_id,
-                              tasks=_tasks(job)), job=job))  # fmt: skip
+    matching = [job for job in site.jobs() if not job.is_finished and _matches(job, asked, site) and _is_whole(job)]
+    per_array = Counter(job.array_job_id for job in matching if job.array_job_id)
+    whole = {
+        array for array, count in per_array.items()
+        if count == sum(not job.is_finished for job in site.jobs_of_array(array))
+    }  # fmt: skip
+    items: list[Item] = []
+    asked_for: set[int] = set()
+    for job in matching:
+        items.append(_of_queue(job, job.array_job_id in whole and not asked.interactive, job.array_job_id in asked_for))
+        asked_for.add(job.array_job_id)
     return items
+
+
+def _of_queue(job: Job, is_whole: bool, is_covered: bool) -> Item:
+    """A job that the filters chose. An array that is meant as a whole is one request, made for the first of its jobs."""
+    if is_whole:
+        target = Target(text=str(job.array_job_id), job_id=job.array_job_id)
+        return Item(shown=text.job_label(job), target=target, job=job, is_covered=is_covered)
+    target = Target(text=label(job), job_id=_address(job), tasks=_tasks(job))
+    return Item(shown=text.job_label(job), target=target, job=job)
+
+
+def _address(job: Job) -> int:
+    return job.array_job_id or job.het_job_id or job.job_id
 
 
 def _is_whole(job: Job) -> bool:
@@ -166,7 +187,11 @@ def _confirmed(item: Item, asked: Request) -> Generator[Effect, Any, bool]:
 
 def _cancel(item: Item, asked: Request) -> Command:
     target = item.target
-    is_signal = asked.signal is not None or asked.scope != ""
+    if item.is_covered:
+        if asked.verbose > 0:
+            yield Print(f"scancel: {_announcement(item, asked)}\n", 2)
+        return 0
+    is_signal = asked.signal is not None or asked.scope == "batch"
     number = 9 if asked.signal is None else asked.signal
     change = Change(
         verb="signal" if is_signal or target.step is not None else "cancel", job_id=target.job_id,

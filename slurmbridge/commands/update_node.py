@@ -90,7 +90,7 @@ def _state(node: Node, state: str, values: dict[str, Any]) -> Answer:
     if state == "FAIL":
         return replace(node, flags=(flags | {NodeFlag.FAIL}) - {NodeFlag.DRAIN})
     if state == "DOWN":
-        return replace(node, base=NodeBase.DOWN, flags=flags - {NodeFlag.DRAIN, NodeFlag.FAIL})
+        return replace(node, base=NodeBase.DOWN)
     if state == "NORESP":
         return replace(node, flags=flags | {NodeFlag.NOT_RESPONDING})
     if state == "UNDRAIN":
