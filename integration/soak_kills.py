@@ -227,12 +227,15 @@ def main(argv: list[str]) -> int:
             soak.stop.set()
             for thread in threads:
                 thread.join()
+        killed = time.monotonic()
         found = [] if soak.settle() else [f"the queue is not empty after {SETTLE_S:.0f} s"]
+        settled = time.monotonic() - killed
         found += soak.violations()
         daemon.down()
         found += soak.check_usage()
         tasks = sum(tasks for _, tasks, _ in soak.accepted.values())
         print(f"{hits} kills, {len(soak.accepted)} submissions accepted ({tasks} runs), {soak.refused} refused")
+        print(f"the queue was empty {settled:.1f} s after the last kill")
         if found:
             print("\n".join(found[:200]))
             log = pathlib.Path(daemon.place.state, "daemon.log")

@@ -69,6 +69,7 @@ submit half fraction.sh
 submit other fraction.sh
 submit several fractions.sh
 submit fails fails.sh
+sleep 0.5 # let the scheduler work, so that some are seen running
 show squeue
 
 deadline=$((SECONDS + 45))

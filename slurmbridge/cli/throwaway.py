@@ -24,6 +24,7 @@ SlurmctldHost=localhost
 AccountingStorageType=accounting_storage/slurmdbd
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
+DefMemPerCPU=100
 PriorityType=priority/multifactor
 PriorityDecayHalfLife=0
 MaxArraySize=20001

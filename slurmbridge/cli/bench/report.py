@@ -15,11 +15,11 @@ from slurmbridge.cli.bench.figures import Figure
 
 ON_TWO_NODES = {
     "latency": measures.latency,
-    "array": measures.array,
     "commands": measures.commands,
     "shells": measures.shells,
     "connections": measures.open_connections,
     "queue": measures.full_queue,
+    "array": measures.array,
 }
 SHORT_JOBS = "jobs"
 NEED_BLOCKED = ("shells", "connections", "queue")  # work on nodes that `commands` has filled
