@@ -239,7 +239,7 @@ def write_script(eyes: Eyes, words: Sequence[str]) -> Command:
 
 
 def find_jobs(eyes: Eyes, target: Target) -> list[Job]:
-    """The records that a target names, array tasks still in the array as if they stood alone."""
+    """The records that a target names, array tasks still in the array as if they stood alone (no start foreseen)."""
     site = eyes.site
     if target.offset is not None:
         return [job for job in site.jobs_of_het(target.job_id) if job.het_offset == target.offset]
@@ -250,7 +250,7 @@ def find_jobs(eyes: Eyes, target: Target) -> list[Job]:
         record = next((job for job in family if job.tasks), None)
         if record is not None:
             held = [task for task in target.tasks if _holds(record, task)]
-            found += [msgspec.structs.replace(record, array_task_id=task, tasks=()) for task in held]
+            found += [msgspec.structs.replace(record, array_task_id=task, tasks=(), start_time=None) for task in held]
         return found
     if family:
         records = [job for job in family if job.tasks]

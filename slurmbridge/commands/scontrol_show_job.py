@@ -96,14 +96,15 @@ def _times(job: Job, eyes: Eyes) -> Iterator[str]:
     least = "N/A" if spec.time_min is None else durations.render_minutes(spec.time_min)
     elapsed = durations.render_elapsed(text.run_seconds(job, view.now))
     yield f"RunTime={elapsed} TimeLimit={limit} TimeMin={least}"
-    eligible = job.eligible_time if job.eligible_time is not None else spec.begin
+    is_held = job.is_pending and job.priority == 0
+    eligible = job.eligible_time if job.eligible_time is not None and not is_held else spec.begin
     yield f"SubmitTime={view.time(job.submit_time)} EligibleTime={view.time(eligible, 'Unknown')}"
-    yield f"AccrueTime={view.time(job.accrue_time, 'Unknown')}"
-    start = job.start_time
+    yield f"AccrueTime={view.time(None if is_held else job.accrue_time, 'Unknown')}"
+    start = None if is_held else job.start_time
     if start is None and spec.begin is not None and spec.begin > view.now and job.is_pending:
         start = spec.begin
     deadline = "N/A" if spec.deadline is None else view.time(spec.deadline)
-    end = view.time(_end(job), "Unknown")
+    end = view.time(_end(job, start), "Unknown")
     yield f"StartTime={view.time(start, 'Unknown')} EndTime={end} Deadline={deadline}"
     if job.start_time is not None and not job.is_pending:
         preempted = view.time(job.preempt_time, "None")
@@ -115,19 +116,16 @@ def _times(job: Job, eyes: Eyes) -> Iterator[str]:
     )
 
 
-def _end(job: Job) -> float | None:
+def _end(job: Job, start: float | None) -> float | None:
     """The end, or when the limit falls due; None without a limit or a start."""
     limit = job.spec.time_limit
     if job.state.is_finished:
         return job.end_time
     if limit is None or limit == UNLIMITED:
         return None
-    if job.time_limit_end is not None:
+    if job.time_limit_end is not None and not job.is_pending:
         return job.time_limit_end
-    if job.start_time is not None:
-        return job.start_time + limit * 60
-    begin = job.spec.begin
-    return begin + limit * 60 if begin is not None and job.is_pending else None
+    return None if start is None else start + limit * 60
 
 
 def _places(job: Job, eyes: Eyes) -> Iterator[str]:
