@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 MAX_CONNECTIONS = 1024  # of one user
 OVERFLOW_UID = 65534
 CHUNK = 1 << 20
+INTERNAL = "Internal error in the controller; its log says more"
 
 TakeOver = Callable[[socket.socket, bytes, int], None]
 
@@ -214,7 +215,7 @@ class Run:
                 return
             except Exception:
                 log.exception("event=command.failed argv=%r", self._call.argv[:4])
-                self._complain("Internal error in the controller; its log says more", 1)
+                self._complain(INTERNAL, 1)
                 return
             if type(effect) is fx.Print:
                 self._print(effect)
@@ -223,10 +224,15 @@ class Run:
             if self._is_for_client(effect):
                 self._flush()
                 return
-            future = self._service.performer.perform(self._call, effect)
-            if future.done():
-                answer = future.result()
-                continue
+            try:
+                future = self._service.performer.perform(self._call, effect)
+                if future.done():
+                    answer = future.result()
+                    continue
+            except Exception:  # the border of a request: it fails alone, and says so
+                log.exception("event=effect.failed argv=%r", self._call.argv[:4])
+                self._complain(INTERNAL, 1)
+                return
             self._future = future
             future.add_done_callback(self._resume)
             self._flush()
@@ -238,8 +244,8 @@ class Run:
             return
         fault = future.exception()
         if fault is not None:
-            log.error("event=effect.failed argv=%r reason=%r", self._call.argv[:4], fault)
-            self._complain(f"Internal error in the controller: {fault}", 1)
+            log.error("event=effect.failed argv=%r", self._call.argv[:4], exc_info=fault)
+            self._complain(INTERNAL, 1)
             return
         self.advance(future.result())
 

@@ -174,7 +174,7 @@ class Submissions:
             job = replace(job, reason=resolved.reason)
         if request.array is not None and request.array.runs:
             runs = request.array.runs
-            tasks = arrays.expand_runs(runs)
+            tasks = list(arrays.expand_runs(runs))
             job = replace(
                 job,
                 array_job_id=job_id,
