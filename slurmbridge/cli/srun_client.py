@@ -8,6 +8,7 @@ The allocation is found from the job id alone: SLURMBRIDGE_ADDR (or the default 
 from __future__ import annotations
 
 import os
+import resource
 import select
 import signal
 import socket
@@ -26,6 +27,7 @@ VERSION = "slurm-wlm 26.05.5"
 ROOT_STATE = "/var/lib/slurmbridge"
 BUSY_FIRST_S, BUSY_AGAIN_S = 10.0, 30.0
 GATHER_S = 0.1
+LIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
 STDIN_CHUNK, STDIN_PENDING = 1 << 16, 1 << 20
 FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGHUP)
 ENDING = (signal.SIGTERM, signal.SIGQUIT)
@@ -82,9 +84,10 @@ def _inside(words: list[str], env: dict[str, str]) -> int:
         "kill": _flag(options, "kill-on-bad-exit"),
         "wait": srun_request.number(options, "wait", least=0),
         "multi": "multi-prog" in options,
-        "disable_status": "disable-status" in options,
+        "disable_status": "disable-status" in options or "quit-on-interrupt" in options,
     }
     request["client"] = client
+    request["rlimits"] = _limits(options.get("propagate"))
     for stream, key in (("output", "out"), ("error", "err")):
         mode = Mode(client[stream])  # type: ignore[arg-type]
         if mode.on_nodes(bool(client["label"])):
@@ -97,6 +100,18 @@ def _inside(words: list[str], env: dict[str, str]) -> int:
     env_sent = srun_request.environment(command, env, request)
     payload = pack(wire.VERSION, encode(request), join_env(list(env_sent.items())))
     return run_step(_address(job, env), payload, request)
+
+
+def _limits(names: str | None) -> list[tuple[str, int, int]]:
+    """This process's resource limits, for the tasks (--propagate: all of them, those named, or none)."""
+    wanted = {name.upper().removeprefix("RLIMIT_") for name in (names or "ALL").split(",")}
+    if "NONE" in wanted:
+        return []
+    return [
+        (name, *resource.getrlimit(getattr(resource, f"RLIMIT_{name}")))
+        for name in LIMITS
+        if "ALL" in wanted or name in wanted
+    ]
 
 
 def _flag(options: dict[str, str | None], name: str) -> bool | None:

@@ -12,9 +12,26 @@ from typing import Any, NamedTuple
 
 from slurmbridge.errors import LangError
 from slurmbridge.lang import hostlist
-from slurmbridge.wire.srun_options import OPTIONS
+from slurmbridge.wire.srun_options import BY_LONG, BY_SHORT, OPTIONS, WHOLE
 
 MPI_TYPES = ("none", "pmi2")
+DISTRIBUTIONS = ("block", "cyclic", "plane", "*", "")
+ALIASES = {"cpu_bind": "cpu-bind", "tasks-per-node": "ntasks-per-node", "pack-group": "het-group"}
+NOT_IN_STEPS = {
+    "cpus-per-gpu": "CPUs follow tasks inside a job: use --cpus-per-task",
+    "gpus-per-socket": "sockets are not told apart inside a job: use --gpus-per-node",
+    "gpu-fraction": "a step uses the devices of its job as the job has them",
+    "gpu-memory": "a step uses the devices of its job as the job has them",
+    "ntasks-per-gpu": "say the number of tasks: use --ntasks",
+    "ntasks-per-tres": "say the number of tasks: use --ntasks",
+    "interactive": "there is no interactive step",
+    "task-prolog": "programs around tasks are not available",
+    "task-epilog": "programs around tasks are not available",
+    "test-only": "there is nothing to test inside a job",
+    "wait-for-children": "a task is its first process here",
+}
+"""Honoured when they ask for an allocation, refused when they are typed inside one. The table's other honoured options
+that nothing here reads only shape a new allocation; inside one they have no effect, as with Slurm."""
 LONG, SHORT, ARG, ENV, _FIELD, KIND, END, WHY = range(8)
 
 
@@ -41,8 +58,8 @@ class Command(NamedTuple):
 def parse(argv: list[str], env: dict[str, str]) -> Command:
     """argv[0] is srun. Usage: what getopt or the table refuses."""
     table: tuple[Row, ...] = OPTIONS
-    by_long = {row[LONG]: row for row in table}
-    by_short = {row[SHORT]: row for row in table if row[SHORT]}
+    by_long: dict[str, Row] = BY_LONG
+    by_short: dict[str, Row] = BY_SHORT
     options: dict[str, str | None] = {}
     for row in table:
         for name in row[ENV]:
@@ -67,10 +84,11 @@ def parse(argv: list[str], env: dict[str, str]) -> Command:
                     raise _getopt(f"{what} an argument{tail}")
                 value = argv[index]
                 index += 1
-            if row[END] == "refused":
-                raise Usage(f"srun: error: --{row[LONG]}: {row[WHY]}")
+            why = row[WHY] if row[END] == "refused" else NOT_IN_STEPS.get(row[LONG])
+            if why:
+                raise Usage(f"srun: error: --{row[LONG]}: {why}")
             verbose += row[LONG] == "verbose"
-            typed.add(row[LONG])
+            typed.add(ALIASES.get(row[LONG], row[LONG]))
             _take(options, row, value, from_env=False)
     program = tuple(argv[index:])
     if ":" in program:
@@ -84,7 +102,7 @@ def _words(word: str, by_long: dict[str, Row], by_short: dict[str, Row]) -> list
         name, equals, value = word[2:].partition("=")
         row = by_long.get(name)
         if row is None:
-            matches = [each for long, each in by_long.items() if long.startswith(name)]
+            matches = [each for long, each in by_long.items() if long.startswith(name) and long not in WHOLE]
             if not matches:
                 raise _getopt(f"unrecognized option '{word}'")
             if len({each[KIND] for each in matches}) > 1 or len({each[SHORT] for each in matches}) > 1:
@@ -112,7 +130,9 @@ def _getopt(problem: str) -> Usage:
 
 
 def _take(options: dict[str, str | None], row: Row, value: str | None, *, from_env: bool) -> None:
-    name = "cpu-bind" if row[LONG] == "cpu_bind" else row[LONG]
+    name = ALIASES.get(row[LONG], row[LONG])
+    if from_env and row[END] == "refused" and value not in ("", "no", "0", "none"):
+        raise Usage(f"srun: error: {row[ENV][0]}: {row[WHY]}")
     if from_env and row[ARG] == "none" and value in ("no", "false", "0"):
         return
     options[name] = value
@@ -141,6 +161,11 @@ def build(command: Command, env: dict[str, str], cwd: str, umask: int) -> dict[s
             f"srun: error: Invalid MPI type '{mpi}', --mpi=list for acceptable types",
         )
     distribution = options.get("distribution") or ""
+    first = distribution.lower().split(":")[0].split(",")[0].partition("=")[0]
+    if first not in DISTRIBUTIONS:
+        raise Usage(
+            f"srun: error: --distribution={distribution}: only block, cyclic and plane=N place tasks inside a job"
+        )
     plane = re.match(r"plane=(\d+)", distribution)
     cpus = number(options, "cpus-per-task") if "cpus-per-task" in command.typed else None
     exclusive = "exclusive" in command.typed
@@ -158,7 +183,7 @@ def build(command: Command, env: dict[str, str], cwd: str, umask: int) -> dict[s
         "nodelist": _hosts(options.get("nodelist")),
         "exclude": _hosts(options.get("exclude")),
         "relative": number(options, "relative", least=0),
-        "distribution": "plane" if plane else distribution.lower().split(":")[0],
+        "distribution": "plane" if plane else first.replace("*", ""),
         "plane": int(plane.group(1)) if plane else 0,
         "exact": "exact" in options or exclusive or cpus is not None,
         "overlap": "overlap" in options,
@@ -166,12 +191,51 @@ def build(command: Command, env: dict[str, str], cwd: str, umask: int) -> dict[s
         "overcommit": "overcommit" in options,
         "immediate": "immediate" in options,
         "mpi": mpi,
+        "preserve_env": "preserve-env" in options,
         "append": (options.get("open-mode") or "").startswith("a"),
     }
     if "pack" in distribution.lower() and "nopack" not in distribution.lower():
         request["distribution"] += ",pack"
+    limit = options.get("time")
+    if limit is not None:
+        request["limit"] = _seconds(limit)
+    for name, key in (("mem", "memory"), ("mem-per-cpu", "memory_per_cpu")):
+        text = options.get(name)
+        if text is not None and name in command.typed:
+            request[key] = _mib(text, name)
     request.update(_gpus(options))
     return {name: value for name, value in request.items() if value not in (None, "", [], False)}
+
+
+def _seconds(text: str) -> int:
+    """--time: minutes, m:s, h:m:s, d-h, d-h:m, d-h:m:s; 0 = no limit. Seconds round up to the minute."""
+    word = text.strip().lower()
+    if word in ("0", "-1", "infinite", "unlimited"):
+        return 0
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", word)
+    if not match:
+        raise Usage("srun: error: Invalid --time specification")
+    days, *fields = [int(each) if each is not None else None for each in match.groups()]
+    given = [field for field in fields if field is not None]
+    if days is not None:
+        hours, minutes, seconds = [*given, 0, 0][:3]
+        total = days * 86400 + hours * 3600 + minutes * 60 + seconds
+    elif len(given) == 1:
+        total = given[0] * 60
+    elif len(given) == 2:
+        total = given[0] * 60 + given[1]
+    else:
+        total = given[0] * 3600 + given[1] * 60 + given[2]
+    return -(-total // 60) * 60
+
+
+def _mib(text: str, name: str) -> int:
+    """--mem: MiB without a letter; K rounds up."""
+    match = re.fullmatch(r"(\d+)([kmgt]?)b?", text.strip().lower())
+    if not match:
+        raise Usage(f"srun: error: Invalid --{name} specification")
+    count = int(match.group(1))
+    return {"k": -(-count // 1024), "": count, "m": count, "g": count << 10, "t": count << 20}[match.group(2)]
 
 
 def _nodes(text: str | None, command: Command, env: dict[str, str]) -> int | None:
@@ -212,6 +276,9 @@ def _gpus(options: dict[str, str | None]) -> dict[str, int]:
             last = words[-1].partition("(")[0]
             count += int(last) if last.isdigit() else 1
         found[key] = count
+    per_task = re.search(r"(?:gres[/:])?gpu(?::[^=:,]+)?[=:](\d+)", options.get("tres-per-task") or "")
+    if per_task and "gpus_per_task" not in found:
+        found["gpus_per_task"] = int(per_task.group(1))
     return found
 
 

@@ -20,11 +20,16 @@ if [[ ! -x $__slurmbridge_python ]]; then # no virtual environment: the interpre
     __slurmbridge_python=${__slurmbridge_python%% \"\$0\"*}
     __slurmbridge_python=${__slurmbridge_python//\"/}
 fi
-for __slurmbridge_thin in "$__slurmbridge_bin"/../{lib,local/lib,lib64}/python3.*/{site,dist}-packages/slurmbridge/cli/thin; do
-    [[ -d $__slurmbridge_thin ]] || continue
-    __slurmbridge_minor=${__slurmbridge_thin##*/python3.}
-    __slurmbridge_code=$__slurmbridge_thin/__pycache__/client.cpython-3${__slurmbridge_minor%%/*}.pyc
+for __slurmbridge_thin in "$__slurmbridge_bin"/../lib/python3.*/site-packages/slurmbridge/cli/thin; do :; done
+if [[ ! -d $__slurmbridge_thin ]]; then # other layouts: Debian's, 64-bit folders
+    for __slurmbridge_thin in "$__slurmbridge_bin"/../{lib,local/lib,lib64}/python3{,.*}/{site,dist}-packages/slurmbridge/cli/thin; do
+        [[ ! -d $__slurmbridge_thin ]] || break
+    done
+fi
+if [[ -d $__slurmbridge_thin ]]; then
+    __slurmbridge_code=${__slurmbridge_thin##*/python3.}
+    __slurmbridge_code=$__slurmbridge_thin/__pycache__/client.cpython-3${__slurmbridge_code%%/*}.pyc
     [[ -r $__slurmbridge_code ]] || __slurmbridge_code=$__slurmbridge_thin/client.py
     exec "$__slurmbridge_python" -I -S "$__slurmbridge_code" "${__slurmbridge_self##*/}" "$@"
-done
+fi
 exec "$__slurmbridge_python" -I -m slurmbridge.cli.thin.client "${__slurmbridge_self##*/}" "$@"

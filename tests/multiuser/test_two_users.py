@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,9 @@ def job(machine: Machine) -> str:
     script.chmod(0o644)
     job = machine.submit("ann", str(script), env={"TOKEN": SECRET})
     machine.wait_state(job, "RUNNING")
+    output, end = machine.home("ann") / f"slurm-{job}.out", time.monotonic() + 10
+    while (not output.exists() or output.read_text().count("\n") < 5) and time.monotonic() < end:
+        time.sleep(0.05)
     return job
 
 
