@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 TOO_MANY = "More processors requested than permitted"
+NO_MEMORY = "Memory required by task is not available"
+NO_GRES = "Invalid generic resource (gres) specification"
 BUSY = "Requested nodes are busy"
 BAD_NODES = "Requested node configuration is not available"
 
 
 class Place(NamedTuple):
-    """One node of the allocation: its rank, the job's CPUs and tasks there, CPUs no step holds, free device indices."""
+    """One node of the allocation: its rank, the job's CPUs and tasks there, CPUs no step holds, free device indices,
+    the job's memory (MiB, 0 = not counted) and its number of devices."""
 
     rank: int
     name: str
@@ -22,6 +25,8 @@ class Place(NamedTuple):
     tasks: int
     free: int
     free_devices: tuple[int, ...] = ()
+    memory: int = 0
+    devices: int = 0
 
 
 class Layout(NamedTuple):
@@ -79,12 +84,19 @@ def plan(request: dict[str, Any], job: int, places: list[Place]) -> Layout | Wai
     over = bool(request.get("overcommit")) or external
     exact = bool(request.get("exact"))
     shared = bool(request.get("overlap")) or external
+    short = _short(request, chosen, ntasks, nodes, c)
+    if short:
+        return Never((f"Unable to create step for job {job}: {short}",))
     fixed = asked_nodes is not None or request.get("nodelist")
     total = sum(place.cpus // c for place in chosen)
     if not over and ntasks > total:
         return Never((f"Unable to create step for job {job}: {TOO_MANY}",))
-    picked = _pick(chosen, ntasks, nodes, c, per_node, exact=exact, shared=shared, over=over, fixed=bool(fixed))
+    devices = _devices_asked(request, -(-ntasks // max(1, nodes)), nodes)
+    with_devices = chosen if shared else [place for place in chosen if len(place.free_devices) >= devices]
+    picked = _pick(with_devices, ntasks, nodes, c, per_node, exact=exact, shared=shared, over=over, fixed=bool(fixed))
     if isinstance(picked, (Wait, Never)):
+        if isinstance(picked, Never) and len(with_devices) < len(chosen):
+            return Wait(BUSY)
         if isinstance(picked, Never):
             return Never((f"Unable to create step for job {job}: {TOO_MANY}",))
         return picked
@@ -111,6 +123,27 @@ def plan(request: dict[str, Any], job: int, places: list[Place]) -> Layout | Wai
         tuple(cpus),
         distribution,
         tuple(notes),
+    )
+
+
+def _short(request: dict[str, Any], chosen: list[Place], ntasks: int, nodes: int, c: int) -> str:
+    """What the job has too little of, in Slurm's words; nothing when it has enough."""
+    per_node = -(-ntasks // max(1, nodes))
+    memory = int(request.get("memory") or 0) or int(request.get("memory_per_cpu") or 0) * per_node * c
+    if memory and all(place.memory and place.memory < memory for place in chosen):
+        return NO_MEMORY
+    asked = _devices_asked(request, per_node, nodes)
+    if asked and all(place.devices < asked for place in chosen):
+        return NO_GRES
+    return ""
+
+
+def _devices_asked(request: dict[str, Any], per_node: int, nodes: int) -> int:
+    """Devices that the step needs on each node."""
+    return max(
+        int(request.get("gpus_per_node") or 0),
+        int(request.get("gpus_per_task") or 0) * per_node,
+        -(-int(request.get("gpus") or 0) // max(1, nodes)),
     )
 
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slurmbridge.lang import hostlist
+from slurmbridge.wire import pmi
 from slurmbridge.wire.supervisor import join_env
 
 if TYPE_CHECKING:
     from slurmbridge.supervisor.steps import RunningStep
 
 DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
+
+
+PRESERVED = ("SLURM_NNODES", "SLURM_NTASKS", "SLURM_NPROCS")
+"""What --preserve-env leaves as srun's environment has it."""
 
 
 def tasks_per_node(counts: list[int]) -> str:
@@ -45,7 +50,12 @@ def part_of(
     rank, ids, cpus = plan.ranks[index], plan.tasks[index], plan.cpus[index]
     node = ranks[rank]
     env = {**base_env, **step.env}
-    env.update(_step_values(header, step))
+    own_values = _step_values(header, step)
+    if request.get("preserve_env"):
+        own_values = {
+            name: value for name, value in own_values.items() if name not in PRESERVED or name not in step.env
+        }
+    env.update(own_values)
     env.update(
         {
             "SLURMD_NODENAME": node["node"],
@@ -66,12 +76,17 @@ def part_of(
         if devices:
             env["SLURM_STEP_GPUS"] = ",".join(str(device) for device in devices)
     tasks = []
+    total = sum(len(each) for each in plan.tasks)
     multi = request.get("multi")
     for local, number in enumerate(ids):
         own = {"SLURM_PROCID": str(number), "SLURM_LOCALID": str(local)}
         if per_task and devices:
             mine = devices[local * per_task : (local + 1) * per_task]
             own.update(visible(mine))
+            own["SLURM_STEP_GPUS"] = own["CUDA_VISIBLE_DEVICES"]
+            own["SLURMD_TRES_BIND"] = f"gres/gpu:per_task:{per_task}"
+        if request.get("mpi") == "pmi2":
+            own.update(PMI_RANK=str(number), PMI_SIZE=str(total), PMI_JOBID=f"{header['job']}.{step.step}")
         tasks.append({"id": number, "argv": multi[number] if multi else request["argv"], "env": own})
     part: dict[str, object] = {
         "tasks": tasks,
@@ -83,6 +98,9 @@ def part_of(
         "in": request.get("in") or "",
         "append": bool(request.get("append")),
         "rlimits": request.get("rlimits") or [],
+        "mpi": request.get("mpi") or "none",
+        "size": total,
+        "mapping": pmi.mapping([list(each) for each in plan.tasks]) if request.get("mpi") == "pmi2" else "",
     }
     return part, join_env(list(env.items()))
 

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from slurmbridge.supervisor import layout, spawn
-from slurmbridge.supervisor.loop import Link
+from slurmbridge.supervisor.loop import Link, Timer
 from slurmbridge.supervisor.step_env import part_of
 from slurmbridge.supervisor.tasks import Tasks
 from slurmbridge.supervisor.usage import NOTHING, add
@@ -42,6 +42,9 @@ class RunningStep:
         self.usage: dict[str, object] = dict(NOTHING)
         self.cancelled = False
         self.announced = False
+        self.in_barrier: set[int] = set()
+        self.values: dict[str, str] = {}
+        self.timer: Timer | None = None
         self.early: list[tuple[bytes, bytes]] = []  # standard input that came before the tasks
 
     @property
@@ -135,7 +138,7 @@ class Steps:
         ranks = self._head.header["ranks"]
         free = {place.rank: place.free_devices for place in self._places()}
         for rank, ids in zip(plan.ranks, plan.tasks, strict=True):
-            step.devices[rank] = self._devices(step.request, free[rank], len(ids))
+            step.devices[rank] = self._devices(step.request, free[rank], len(ids), len(plan.ranks))
         self._live[step.step] = step
         step.left = set(plan.ranks)
         created = {
@@ -152,14 +155,14 @@ class Steps:
         }
         step.link.send(wire.CREATED, encode(created))
 
-    def _devices(self, request: dict[str, Any], free: tuple[int, ...], tasks: int) -> tuple[int, ...]:
+    def _devices(self, request: dict[str, Any], free: tuple[int, ...], tasks: int, nodes: int) -> tuple[int, ...]:
         """The step's devices on a node: what it asks of those no other step has; all when it does not ask."""
         asked = request.get("gpus_per_node")
         if request.get("gpus_per_task"):
             asked = int(request["gpus_per_task"]) * tasks
-        if asked is None:
-            return free
-        return free[: int(asked)]
+        elif request.get("gpus") is not None:
+            asked = -(-int(request["gpus"]) // nodes)
+        return free if asked is None else free[: int(asked)]
 
     def _places(self) -> list[layout.Place]:
         held: dict[int, int] = {}
@@ -168,14 +171,18 @@ class Steps:
             if step.holds and step.plan is not None:
                 for rank, cpus in zip(step.plan.ranks, step.plan.cpus, strict=True):
                     held[rank] = held.get(rank, 0) + cpus
-                if step.request.get("gpus_per_node") is not None or step.request.get("gpus_per_task"):
+                if any(step.request.get(name) is not None for name in ("gpus_per_node", "gpus_per_task", "gpus")):
                     for rank, devices in step.devices.items():
                         used.setdefault(rank, set()).update(devices)
         places = []
         for rank, node in enumerate(self._head.header["ranks"]):
             devices = tuple(index for index, _, _ in node["devices"] if index not in used.get(rank, ()))
             free = max(0, node["cpus"] - held.get(rank, 0))
-            places.append(layout.Place(rank, node["node"], node["cpus"], node["tasks"], free, devices))
+            places.append(
+                layout.Place(
+                    rank, node["node"], node["cpus"], node["tasks"], free, devices, node["memory"], len(node["devices"])
+                )
+            )
         return places
 
     def _from_client(self, step: RunningStep, kind: bytes, payload: bytes) -> None:
@@ -204,10 +211,21 @@ class Steps:
         plan = step.plan
         assert plan is not None
         step.is_started = True
+        if step.request.get("limit"):
+            step.timer = self._head.loop.after(float(step.request["limit"]), lambda: self._expire(step))
         self._head.report({"kind": "step", "step": self._record(step, "RUNNING")})
         for index in range(len(plan.ranks)):
             part, env = part_of(self._head.header, self._base_env, step, index, self._end_time())
             self._to_rank(plan.ranks[index], step.step, wire.PART, _pack_part(part, env))
+
+    def _expire(self, step: RunningStep) -> None:
+        """The step's own time limit (srun --time)."""
+        if step.step in self._live:
+            self._cancel(step, "DUE TO TIME LIMIT")
+            self._signal(step, signal.SIGCONT)
+            self._signal(step, signal.SIGTERM)
+            wait = float(self._head.header["kill_wait"])
+            step.timer = self._head.loop.after(wait, lambda: self._signal(step, signal.SIGKILL))
 
     def _end_time(self) -> int:
         return self._head.limits.end_time()
@@ -235,8 +253,26 @@ class Steps:
             value = decode(payload)
             step.statuses[int(value["task"])] = int(value["status"])
             step.link.send(kind, payload)
+        elif kind == wire.BARRIER:
+            self._barrier(step, rank, decode(payload)["values"])
+        elif kind == wire.ABORT:
+            self._say(step, "DUE TO TASK FAILURE")
+            self._signal(step, signal.SIGKILL)
         elif kind == wire.PART_ENDED:
             self._part_ended(step, rank, decode(payload)["usage"])
+
+    def _barrier(self, step: RunningStep, rank: int, values: dict[str, str]) -> None:
+        """PMI: when the tasks of all nodes that still run have come, everybody gets what was put."""
+        step.in_barrier.add(rank)
+        step.values.update(values)
+        self._pass_barrier(step)
+
+    def _pass_barrier(self, step: RunningStep) -> None:
+        if step.in_barrier and step.in_barrier >= step.left:
+            step.in_barrier.clear()
+            payload = encode({"values": step.values})
+            for each in sorted(step.left):
+                self._to_rank(each, step.step, wire.BARRIER, payload)
 
     def _part_ended(self, step: RunningStep, rank: int, usage: dict[str, object]) -> None:
         if rank not in step.left:
@@ -245,11 +281,15 @@ class Steps:
         step.usage = add(step.usage, usage)
         if not step.left:
             self._finish(step)
+        else:
+            self._pass_barrier(step)
 
     def _finish(self, step: RunningStep) -> None:
         record = self._record(step, _state(step))
         self._records.append(record)
         del self._live[step.step]
+        if step.timer is not None:
+            step.timer.cancel()
         if not self._head.node.is_ending:
             self._head.report({"kind": "step", "step": record})
         step.link.send(wire.FINISHED, encode({}))

@@ -17,8 +17,10 @@ from slurmbridge.lang import filenames
 from slurmbridge.supervisor import spawn
 from slurmbridge.supervisor.loop import IN, OUT
 from slurmbridge.supervisor.node import NodeRun
+from slurmbridge.supervisor.pmi_server import PmiServer
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import unpack
+from slurmbridge.wire.pmi import Space
 from slurmbridge.wire.supervisor import decode, encode, split_env
 
 CHUNK = 1 << 16
@@ -45,6 +47,7 @@ class Part:
     def __init__(self, step: int, spec: dict[str, Any], env: dict[str, str]) -> None:
         self.step, self.spec, self.env = step, spec, env
         self.tasks: dict[int, Task] = {}
+        self.pmi: PmiServer | None = None
 
 
 class Tasks:
@@ -83,6 +86,8 @@ class Tasks:
                 self._feed(task)
         elif kind == wire.SIGNAL:
             self._node.signal_group(step, int(decode(payload)["signal"]))
+        elif kind == wire.BARRIER and part.pmi is not None:
+            part.pmi.release(decode(payload)["values"])
         elif kind == wire.MESSAGE:
             self._say(part, payload)
 
@@ -112,6 +117,8 @@ class Tasks:
         for spec in part.spec["tasks"]:
             task = Task(int(spec["id"]))
             part.tasks[task.number] = task
+        if part.spec.get("mpi") == "pmi2":
+            part.pmi = self._pmi(part)
         for spec in part.spec["tasks"]:
             task = part.tasks[int(spec["id"])]
             try:
@@ -119,6 +126,16 @@ class Tasks:
             except OSError as error:
                 self._emit(part.step, wire.STDERR, wire.data(task.number, spawn.log_line(f"fork: {error.strerror}")))
                 self._ended(part, task, 1 << 8)
+
+    def _pmi(self, part: Part) -> PmiServer:
+        name = f"{self._header['job']}.{part.step}"
+        space = Space(name, int(part.spec["size"]), sorted(part.tasks), str(part.spec["mapping"]))
+        return PmiServer(
+            self._node.loop,
+            space,
+            lambda puts: self._emit(part.step, wire.BARRIER, encode({"values": puts})),
+            lambda code: self._emit(part.step, wire.ABORT, encode({"code": code})),
+        )
 
     def _spawn(self, part: Part, task: Task, spec: dict[str, Any]) -> None:
         names = self._names(part, task)
@@ -132,16 +149,19 @@ class Tasks:
             read_end, write_end = os.pipe2(os.O_CLOEXEC)
             theirs.append(read_end if index == 0 else write_end)
             ours.append(write_end if index == 0 else read_end)
+        pmi = part.pmi.connect(task.number) if part.pmi is not None else None
         status, status_in = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
             task.pid = self._node.spawn(
                 part.step,
                 task.number,
-                lambda: self._child(part, spec, names, theirs, status_in),
+                lambda: self._child(part, spec, theirs, status_in, pmi),
                 lambda code: self._ended(part, task, code),
             )
         finally:
             status_in.close()
+            if pmi is not None:
+                pmi.close()
             for end in theirs:
                 if isinstance(end, int):
                     os.close(end)
@@ -234,6 +254,8 @@ class Tasks:
 
     def _ended(self, part: Part, task: Task, status: int) -> None:
         task.status = status
+        if part.pmi is not None:
+            part.pmi.gone(task.number)
         # what the task left in its pipes is read before its end is told; what its children write later is not awaited
         for fd in list(task.outputs):
             self._drain(part, task, fd)
@@ -274,9 +296,9 @@ class Tasks:
         self,
         part: Part,
         spec: dict[str, Any],
-        names: list[str],
         ends: list[int | str],
         status: socket.socket,
+        pmi: socket.socket | None,
     ) -> None:
         node, step = self._node, part.spec
         lines: list[bytes] = []
@@ -311,6 +333,9 @@ class Tasks:
         env.update(spec["env"])
         env["PWD"] = cwd
         env["SLURM_TASK_PID"] = str(os.getpid())
+        if pmi is not None:
+            os.set_inheritable(pmi.fileno(), True)
+            env["PMI_FD"] = str(pmi.fileno())
         argv = [str(word) for word in spec["argv"]]
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os._exit(spawn.execute(spawn.find_program(argv[0], env, cwd), argv, env) & 0xFF)

@@ -14,8 +14,9 @@ rank 0 to srun
     o  stdout, x  stderr: pack(task, data)                     d  task ended: {"task", "node", "status"}
     m  text for srun's stderr                                  a  the step is being aborted: {"wait": seconds}
     f  finished: {}; the last frame
-rank 0 to rank k: n  part: pack(JSON part, environment); i, e, s as above
-rank k to rank 0: o, x, d, m as above; u  all tasks of the part have ended: {"usage"}
+rank 0 to rank k: n  part: pack(JSON part, environment); i, e, s as above; b  barrier passed: {"values"}
+rank k to rank 0: o, x, d, m as above; b  all here wait in the barrier: {"values"}; k  end the step: {"code"};
+u  all tasks of the part have ended: {"usage"}
 
 Request (all optional but argv, cwd): argv, cwd, umask, name, submit_line, nodes, ntasks, cpus_per_task, per_node,
 nodelist, exclude, relative, distribution, plane, exact, overlap, external, overcommit, immediate, mpi, gpus,
@@ -35,7 +36,7 @@ REQUEST, GO, STDIN, STDIN_END, SIGNAL, LIST = b"q", b"g", b"i", b"e", b"s", b"l"
 CREATED, WAITING, REFUSED, STDOUT, STDERR, DONE, MESSAGE, ABORTED, FINISHED = (
     b"c", b"w", b"r", b"o", b"x", b"d", b"m", b"a", b"f",
 )  # fmt: skip
-PART, PART_ENDED = b"n", b"u"
+PART, PART_ENDED, BARRIER, ABORT = b"n", b"u", b"b", b"k"
 
 
 def data(task: int, content: bytes) -> bytes:
