@@ -9,6 +9,7 @@ needs the daemon the thin client waits for it. Mode "final": nobody will come.
 
 from __future__ import annotations
 
+import datetime
 import errno
 import os
 import pwd
@@ -19,6 +20,7 @@ from typing import Any, NoReturn
 
 from slurmbridge.commands import table
 from slurmbridge.commands.effects import Call, Effect, FileData, NoDaemon, Print, ReadFile, ReadStdin
+from slurmbridge.daemon.zones import zone
 
 NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
 NO_DATABASE = "Unable to contact the accounting storage: no slurmbridge daemon answers"
@@ -45,6 +47,11 @@ PREFIXES = {  # command -> (what stands before NO_CONTROLLER, exit code), as Slu
 
 class LocalSite:
     """A site without memory: every read needs the controller."""
+
+    @staticmethod
+    def time_zone(name: str) -> datetime.tzinfo:
+        """Of the caller's TZ: known without a controller."""
+        return zone(name)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise NoDaemon(name)

@@ -12,6 +12,7 @@ Answers: `Print` None; `ReadFile`/`ReadStdin` -> FileData; `Submit` -> Submitted
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -273,6 +274,9 @@ class Site(Protocol):
     def reservations(self) -> Sequence[Reservation]: ...
     def licenses_used(self) -> Mapping[str, int]: ...
     def usage(self) -> Sequence[UsageRow]: ...
+    def time_zone(self, name: str) -> datetime.tzinfo:
+        """Of the caller's TZ; the machine's when it is empty."""
+
     def user_name(self, uid: int) -> str:
         """The number as text when unknown."""
 

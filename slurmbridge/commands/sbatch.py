@@ -26,6 +26,7 @@ from slurmbridge.commands.effects import (
     Submitted,
     WaitFor,
 )
+from slurmbridge.commands.listing import time_zone
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang import hostlist, times
 from slurmbridge.lang.directives import Script, read_script
@@ -77,10 +78,10 @@ class Stop(Exception):
         self.exit_code = exit_code
 
 
-def main(call: Call, site: Site, tz: datetime.tzinfo = datetime.UTC) -> Command:
+def main(call: Call, site: Site) -> Command:
     """sbatch [OPTIONS] [ : OPTIONS] [SCRIPT [ARGS]]."""
     try:
-        return (yield from _run(call, site, tz))
+        return (yield from _run(call, site, time_zone(call, site)))
     except Stop as stop:
         return stop.exit_code
 

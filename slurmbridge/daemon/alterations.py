@@ -13,9 +13,10 @@ from slurmbridge.daemon.core import Core
 from slurmbridge.errors import ConfigError, SlurmErrno
 from slurmbridge.lang.hostlist import expand
 from slurmbridge.lifecycle.ends import Death
+from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.states import NodeBase
-from slurmbridge.store.protocol import Op, PutAccounting, PutNodes, PutPartitions, PutReservations
+from slurmbridge.store.protocol import Op, PutAccounting, PutNodes, PutPartitions, PutReservations, PutUsage
 
 Answer = asyncio.Future[AlterOutcome]
 
@@ -65,12 +66,26 @@ class Alterations:
     def _accounting(self, alter: Alter) -> Answer:
         """The command checked rights on what it read; the revision proves that it read the latest."""
         memory = self.core.memory
+        if alter.verb == "reset_usage":
+            return self._reset_usage(alter)
         wanted = alter.accounting
         if wanted is None or wanted.revision != memory.accounting.revision:
             return _now(AlterOutcome(conflict=True))
         memory.accounting = replace(wanted, revision=wanted.revision + 1)
         self._tell_planner()
         return self._after([PutAccounting(accounting=memory.accounting, transactions=alter.transactions)])
+
+    def _reset_usage(self, alter: Alter) -> Answer:
+        """`RawUsage=0`: forget what these associations used."""
+        memory = self.core.memory
+        now = self.core.clock()
+        ids = dict(alter.fields).get("assoc_ids", ())
+        rows = tuple(UsageRow(assoc_id=number, as_of=now) for number in ids)
+        memory.usage_rows.update({row.assoc_id: row for row in rows})
+        self._tell_planner()
+        return self._after(
+            [PutUsage(rows=rows), PutAccounting(accounting=memory.accounting, transactions=alter.transactions)]
+        )
 
     def _node(self, call: Call, alter: Alter) -> Answer:
         memory = self.core.memory

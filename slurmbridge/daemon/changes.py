@@ -40,7 +40,7 @@ class Changes:
         after: list[Callable[[], None]] = []
         new_ids = False
         for change in changes:
-            results = []
+            results: list[tuple[str, SlurmErrno | None]] = []
             for target in self._targets(change):
                 if target.job is None:
                     results.append((target.label, SlurmErrno.INVALID_JOB_ID))
@@ -185,8 +185,18 @@ class Changes:
                 )
                 if isinstance(updated, SlurmErrno):
                     return updated
+                if self._names_unknown_parent(job, updated):
+                    return SlurmErrno.DEPENDENCY
                 return control.Changed(jobs=(self.core.evaluated(updated) if updated.is_pending else updated,))
         return SlurmErrno.NOT_SUPPORTED
+
+    def _names_unknown_parent(self, before: Job, after: Job) -> bool:
+        """A new dependency on a job that the controller does not know."""
+        dependency = after.spec.dependency
+        if dependency is None or dependency == before.spec.dependency:
+            return False
+        table = self.core.memory.table
+        return any(term.job_id and not table.family(term.job_id) for term in dependency.terms)
 
     def _released(self, answer: control.Answer) -> control.Answer:
         if isinstance(answer, SlurmErrno) or not answer.jobs:

@@ -37,7 +37,21 @@ def read(path: str | None) -> ClusterConfig:
         companion = os.path.join(os.path.dirname(path), name)
         if os.path.exists(companion):
             _collect(companion, files)
-    return slurm_conf.read_cluster(files, path, cpus=cpus, memory_mib=memory)
+    return _with_down_nodes(slurm_conf.read_cluster(files, path, cpus=cpus, memory_mib=memory))
+
+
+def _with_down_nodes(config: ClusterConfig) -> ClusterConfig:
+    """DownNodes lines as states of their nodes."""
+    if not config.down_nodes:
+        return config
+    down = {name: (state, reason) for names, state, reason in config.down_nodes for name in names}
+    return replace(
+        config,
+        nodes=tuple(
+            replace(node, state=down[node.name][0], reason=down[node.name][1]) if node.name in down else node
+            for node in config.nodes
+        ),
+    )
 
 
 def _collect(path: str, files: dict[str, str]) -> None:

@@ -8,6 +8,7 @@ acknowledged. Everything runs on the event loop.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 from collections import defaultdict
@@ -34,6 +35,7 @@ class Planner(Protocol):
 
     def job_changed(self, job: Job) -> None: ...
     def job_gone(self, job_id: int) -> None: ...
+    def usage_changed(self) -> None: ...
     def wake(self) -> None: ...
 
 
@@ -176,14 +178,14 @@ class Core:
             return future
         missing = set(left)
 
-        def one_ended(job_id: int) -> None:
+        def one_ended(job_id: int, _: asyncio.Future[None]) -> None:
             missing.discard(job_id)
             if not missing and not future.done():
                 future.set_result(None)
 
         for job_id in left:
             single: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            single.add_done_callback(lambda _, job_id=job_id: one_ended(job_id))
+            single.add_done_callback(functools.partial(one_ended, job_id))
             self._waiters[job_id].append(single)
         return future
 

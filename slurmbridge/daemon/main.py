@@ -7,6 +7,7 @@ opens last, when every command can be answered.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import signal
@@ -240,7 +241,10 @@ class Daemon:
                 job, state=state, flags=job.flags | {JobFlag.COMPLETING}, kill_reason=death.value, end_time=now
             )
             key = RunKey(job.job_id, job.restarts)
-            self.core.update([changed]).add_done_callback(lambda _, key=key: self.runtime.kill(key, death.value))
+            self.core.update([changed]).add_done_callback(functools.partial(self._kill, key, death.value))
+
+    def _kill(self, key: RunKey, why: str, _: asyncio.Future[None]) -> None:
+        self.runtime.kill(key, why)
 
     def _shut_down(self, end_jobs: bool = False) -> None:
         self.end_jobs = end_jobs

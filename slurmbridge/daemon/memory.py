@@ -6,11 +6,13 @@ order (memory first, answer after the commit).
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Mapping, Sequence
 
 from slurmbridge.daemon.jobtable import JobTable, holds_resources
 from slurmbridge.daemon.names import Names
 from slurmbridge.daemon.nodetable import NodeTable
+from slurmbridge.daemon.zones import zone
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import Job, Step
@@ -81,6 +83,10 @@ class Memory:
 
     def usage(self) -> Sequence[UsageRow]:
         return tuple(self.usage_rows.values())
+
+    def time_zone(self, name: str) -> datetime.tzinfo:
+        """Of the caller's TZ; the machine's when it is empty."""
+        return zone(name)
 
     # ---- people ----
 

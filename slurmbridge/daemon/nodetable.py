@@ -32,6 +32,30 @@ class _Use:
         self.owner: dict[int, int] = {}  # job id -> uid of exclusive=user jobs
 
 
+def _configured(conf: NodeConf, now: float) -> Node:
+    """A node that nobody has said anything about but the configuration (State= and DownNodes lines)."""
+    words = set(conf.state.upper().split("+"))
+    base = next((b for b in (NodeBase.DOWN, NodeBase.FUTURE, NodeBase.ERROR) if b.value in words), NodeBase.IDLE)
+    flags = {flag for flag in _ADMIN_FLAGS if flag.value in words}
+    if words & {"DRAINED", "DRAINING"}:
+        flags.add(NodeFlag.DRAIN)
+    if "FAILING" in words:
+        flags.add(NodeFlag.FAIL)
+    unusable = base is not NodeBase.IDLE or bool(flags)
+    return Node(
+        conf=conf,
+        base=base,
+        flags=frozenset(flags),
+        reason=conf.reason,
+        reason_uid=0 if unusable and conf.reason else None,
+        reason_time=now if unusable and conf.reason else None,
+        features_active=conf.features,
+        slurmd_start_time=now,
+        last_busy_time=now,
+        comment=conf.comment,
+    )
+
+
 class NodeTable:
     def __init__(self, confs: Sequence[NodeConf], now: float) -> None:
         self._base: dict[str, Node] = {}
@@ -47,13 +71,7 @@ class NodeTable:
             if known is not None:
                 base[conf.name] = replace(known, conf=conf, features_active=conf.features)
                 continue
-            base[conf.name] = Node(
-                conf=conf,
-                features_active=conf.features,
-                slurmd_start_time=now,
-                last_busy_time=now,
-                comment=conf.comment,
-            )
+            base[conf.name] = _configured(conf, now)
         self._base = base
         self._use = {name: self._use.get(name) or _Use() for name in base}
         self._built.clear()
@@ -118,13 +136,15 @@ class NodeTable:
                     self._base[share.node] = replace(self._base[share.node], last_busy_time=now)
             self._built.pop(share.node, None)
 
-    def has_room(self, allocation: Allocation) -> bool:
-        """Whether everything of it is still free (checked again inside the commit)."""
+    def has_room(self, allocation: Allocation, *, shared_cpus: bool = False) -> bool:
+        """Whether everything of it is still free (checked again inside the commit).
+
+        shared_cpus: the partition puts several jobs on one CPU (OverSubscribe=FORCE or YES)."""
         for share in allocation.nodes:
             base, use = self._base.get(share.node), self._use.get(share.node)
             if base is None or use is None or base.base is NodeBase.DOWN or base.flags & _ADMIN_FLAGS:
                 return False
-            if use.cpus + share.cpus > base.conf.cpus:
+            if use.cpus + share.cpus > base.conf.cpus and not shared_cpus:
                 return False
             if use.memory + share.memory_mib > base.conf.real_memory:
                 return False
@@ -147,7 +167,7 @@ class NodeTable:
             flags=frozenset(flags),
             free_memory=free_memory,
             cpu_load=load,
-            **more,  # type: ignore[arg-type]
+            **more,
         )
         self._built.pop(name, None)
         return changed
@@ -164,7 +184,7 @@ class NodeTable:
 
     def all(self) -> Sequence[Node]:
         """In configuration order."""
-        return [self.get(name) for name in self._base]  # type: ignore[misc]
+        return [node for name in self._base if (node := self.get(name)) is not None]
 
     @staticmethod
     def _build(base: Node, use: _Use) -> Node:

@@ -70,9 +70,9 @@ class Performer:
             job_id=job.job_id,
             warnings=warnings,
             start=verdict.start if verdict.start is not None else call.now,
-            cpus=max(job.spec.min_cpus, len(verdict.nodes)),
+            cpus=verdict.cpus or max(job.spec.min_cpus, len(verdict.nodes)),
             nodes=compress(verdict.nodes),
-            partition=verdict.detail or (job.spec.partitions[0] if job.spec.partitions else ""),
+            partition=verdict.partition or (job.spec.partitions[0] if job.spec.partitions else ""),
         )
 
     def _change(self, call: fx.Call, effect: fx.Change) -> asyncio.Future[Any]:

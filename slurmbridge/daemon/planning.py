@@ -19,13 +19,16 @@ from slurmbridge.daemon.core import Core, new_sluid
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.errors import ProtocolError
 from slurmbridge.lifecycle import arrays, starts
+from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Eviction, Plan, Start, Verdict
 from slurmbridge.sched import frames
+from slurmbridge.store.usage import decay
 
 log = logging.getLogger(__name__)
 
 REST_LIMIT_S = 1.0  # longest pause between cycles under load
+USAGE_EVERY_S = 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0  # before a broken planner is started again
 
 
@@ -44,6 +47,8 @@ class Planning:
         self._gone: dict[int, None] = {}
         self._nodes: dict[str, None] = {}
         self._whole = True  # the worker knows nothing yet
+        self._usage_is_new = False
+        self._usage_told = 0.0
         self._version = 0
         self._wakeup = asyncio.Event()
         self._wake_at: float | None = None
@@ -75,6 +80,10 @@ class Planning:
         """Configuration, partitions, accounts, usage or reservations: tell all of it again."""
         self._whole = True
         self._wakeup.set()
+
+    def usage_changed(self) -> None:
+        """An association used something: the planner hears of it now and then, as Slurm's decay thread does."""
+        self._usage_is_new = True
 
     def wake(self) -> None:
         self._wakeup.set()
@@ -190,7 +199,17 @@ class Planning:
         nodes = tuple(node for name in self._nodes if (node := memory.node(name)) is not None)
         jobs, gone = tuple(self._jobs.values()), tuple(self._gone)
         self._jobs, self._gone, self._nodes = {}, {}, {}
-        return Delta(version=self._version, nodes=nodes, jobs=jobs, gone=gone)
+        return Delta(version=self._version, nodes=nodes, jobs=jobs, gone=gone, usage=self._usage())
+
+    def _usage(self) -> tuple[UsageRow, ...] | None:
+        """All rows when one changed and the last time is long ago; None: unchanged."""
+        now = self._clock()
+        if not self._usage_is_new or now - self._usage_told < USAGE_EVERY_S:
+            return None
+        self._usage_is_new, self._usage_told = False, now
+        memory = self.core.memory
+        half_life = memory.config.priority_decay_half_life
+        return tuple(decay(row, now, half_life) for row in memory.usage())
 
     @staticmethod
     def _relevant(jobs: Iterable[Job]) -> Iterable[Job]:
@@ -234,7 +253,7 @@ class Planning:
         refused_hets = self._broken_hets(planned, now)
         for item in planned:
             job = table.get(item.job_id)
-            if job is None or not starts.may_start(job, now) or not core.memory.node_table.has_room(item.allocation):
+            if job is None or not starts.may_start(job, now) or not self._has_room(item):
                 if job is not None and job.is_pending:
                     self.job_changed(job)
                 continue
@@ -261,6 +280,12 @@ class Planning:
         latest = {job.job_id: job for job in records}
         durable = core.update(list(latest.values()), new_ids=new_ids)
         durable.add_done_callback(lambda done: self.launch(started) if done.exception() is None else None)
+
+    def _has_room(self, item: Start) -> bool:
+        memory = self.core.memory
+        partition = memory.partition(item.allocation.partition)
+        shared = partition is not None and partition.oversubscribe.upper().startswith(("FORCE", "YES"))
+        return memory.node_table.has_room(item.allocation, shared_cpus=shared)
 
     def _broken_hets(self, planned: Sequence[Start], now: float) -> set[int]:
         """Het jobs of which not every component can start: then none does."""

@@ -17,11 +17,13 @@ from slurmbridge.daemon.jobtable import holds_resources, is_over
 from slurmbridge.daemon.requests import Blobs, decode_environment
 from slurmbridge.lifecycle.ends import Death, settle
 from slurmbridge.manifest.launch import UserEntry, build_launch
+from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.job import Job, Step, StepId
 from slurmbridge.model.plan import Eviction
 from slurmbridge.model.states import JobFlag
 from slurmbridge.runtime.protocol import Ended, Launch, Lost, Report, RunKey, Runtime, Started, StepChanged
 from slurmbridge.store.protocol import Op, PutSteps
+from slurmbridge.store.usage import charge
 
 log = logging.getLogger(__name__)
 
@@ -196,6 +198,7 @@ class Running:
         closed += [step for step_id, step in final.items() if step_id not in running]
         table.drop_steps(job.job_id)
         ops: list[Op] = [PutSteps(steps=tuple(closed))] if closed else []
+        self._charge(settled.ended)
         log.info("event=job.ended job=%d restart=%d state=%s", job.job_id, job.restarts, settled.ended.state.name)
         if settled.again is not None:
             again = self.core.evaluated(settled.again) if settled.again.spec.dependency else settled.again
@@ -204,6 +207,16 @@ class Running:
         if job.het_job_id and job.het_offset == 0:
             self._end_components(job)
         return durable
+
+    def _charge(self, ended: Job) -> None:
+        """What the store adds to the association's use with the same commit, here for sshare and the planner."""
+        memory = self.core.memory
+        if ended.spec.assoc_id and ended.allocation is not None:
+            row = memory.usage_rows.get(ended.spec.assoc_id) or UsageRow(
+                assoc_id=ended.spec.assoc_id, as_of=self.core.clock()
+            )
+            memory.usage_rows[row.assoc_id] = charge(row, ended, memory.config.priority_decay_half_life)
+            self.core.planner.usage_changed()
 
     def _end_components(self, leader: Job) -> None:
         """The batch script of a heterogeneous job ran in its first component: the others end with it."""

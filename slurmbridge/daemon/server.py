@@ -30,7 +30,7 @@ OVERFLOW_UID = 65534
 CHUNK = 1 << 20
 INTERNAL = "Internal error in the controller; its log says more"
 
-TakeOver = Callable[[socket.socket, bytes, int], None]
+TakeOver = Callable[[socket.socket, bytes, int], bool]
 
 
 class Service:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Step, Usage
 from slurmbridge.model.run import Launch, LaunchNode, RunKey
 
@@ -76,7 +77,9 @@ class NodeSample(msgspec.Struct, frozen=True, kw_only=True):
 class Runtime(Protocol):
     """All calls are made on the daemon's event loop and return at once; failures come as reports."""
 
-    async def start(self, listener: Callable[[Report], None]) -> None: ...
+    async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
+        """Before anything else. daemon_addr: where supervisors find the daemon again ("unix:PATH")."""
+
     async def adopt(self, expected: Sequence[RunKey]) -> None:
         """After a restart: find these runs again. Unknown ones that are found are ended; missing ones reported Lost."""
 

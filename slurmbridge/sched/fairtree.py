@@ -79,7 +79,7 @@ def factors(accounting: Accounting, usage: Mapping[int, float]) -> dict[int, flo
     found: dict[int, float] = {}
     rank = untied = users
 
-    def walk(accounts: Sequence[Assoc]) -> None:
+    def walk(accounts: Sequence[Assoc], tied_above: bool = False) -> None:
         nonlocal rank, untied
         siblings = tree.below(accounts)
         shares_of: dict[str, float] = {}
@@ -105,17 +105,18 @@ def factors(accounting: Accounting, usage: Mapping[int, float]) -> dict[int, flo
         before: float | None = None
         while place < len(ranked):
             level, _, _, assoc = ranked[place]
+            same = tied_above if before is None else level == before
             if assoc.user:
-                if before is None or level != before:
+                if not same:
                     rank = untied
                 found[assoc.assoc_id] = rank / users
                 untied -= 1
                 place += 1
             else:
                 tied = [entry[3] for entry in ranked[place:] if entry[0] == level and not entry[3].user]
-                if before is None or level != before:
+                if not same:
                     rank = untied
-                walk(tied)
+                walk(tied, same)
                 place += len(tied)
             before = level
 

@@ -1,8 +1,8 @@
 """The processes of a job on one node: how they are kept together, listed, signalled and ended for good.
 
 As root every job-node has a PID namespace whose first process ends when its supervisor does: its end is one kill for
-all. It also has UTS and mount namespaces: the host name is the node's, `/etc/hosts` names every node, `/proc` shows the
-job's processes alone. Mounts are private to these namespaces. Otherwise the supervisor is a subreaper and what descends
+all. It also has IPC, UTS and mount namespaces: message passing does not take another virtual node for its own, the host
+name is the node's, `/etc/hosts` names every node, `/proc` shows the job's processes alone. Mounts are private to these namespaces. Otherwise the supervisor is a subreaper and what descends
 from it is the job; a process that outlives a killed supervisor is then found by its environment (`leftovers`), unless
 it has cleared that: a gap that only root's way closes.
 """
@@ -53,7 +53,7 @@ class Space:
 
     def _enter(self, node: str, hosts: str) -> None:
         try:
-            kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS | kernel.CLONE_NEWPID)
+            kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS | kernel.CLONE_NEWIPC | kernel.CLONE_NEWPID)
         except OSError as error:
             self.notes.append(f"no namespaces: {error}")
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
