@@ -15,12 +15,13 @@ import fcntl
 import json
 import os
 import secrets
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 from slurmbridge.spool import process
 
+INIT = "init"
+"""Pid and start time of the first process of a run's PID namespace."""
 RECORD, EXIT, CRASH, SCRIPT, STEP_SOCKET, PEER_SOCKET = "record", "exit", "crash", "slurm_script", "step", "peer"
 LOCK, EPOCH = ".lock", ".epoch"
 
@@ -103,9 +104,11 @@ def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict[str, A
                 os.rename(temporary, path)
             except OSError:
                 return None
+            temporary = ""
         return path
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        if temporary:
+            _remove(temporary)
 
 
 def set_pointer(spool: str, job: int, restarts: int) -> None:
@@ -132,7 +135,14 @@ def release(path: str) -> None:
         os.rename(path, gone)
     except FileNotFoundError:
         return
-    shutil.rmtree(gone, ignore_errors=True)
+    _remove(gone)
+
+
+def _remove(folder: str) -> None:
+    """Runs have no folders in theirs."""
+    for name in os.listdir(folder):
+        os.unlink(os.path.join(folder, name))
+    os.rmdir(folder)
 
 
 def is_alive(record: dict[str, Any]) -> bool:

@@ -5,6 +5,7 @@ Everything a supervisor will need is imported here, before the fork, so that a j
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -99,11 +100,13 @@ def _supervise(link: socket.socket, payload: bytes) -> None:
         "token": header["token"],
         "uid": header["uid"],
         "node": header["node"],
+        "marks": [f"SLURM_JOB_ID={key[0]}", f"SLURMBRIDGE_ADDR=unix:{header['address']}"],
     }
     folder = claim.claim(header["spool"], key, header["epoch"], record)
     if folder is None:
         return
     _folder = folder
+    gc.enable()  # what was there before the fork stays frozen
     loop = Loop()
     if key[2] == 0:
         Head(loop, link, folder, header, script, env, base_env, record).run()

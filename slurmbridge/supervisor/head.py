@@ -71,7 +71,7 @@ class Head:
         self._unwanted = False
         self.node = NodeRun(loop, header)
         self.node.on_empty = self._check_over
-        self.node.sign(folder, record)
+        self.node.sign(folder)
         self.peers = Peers(self)
         self.steps = Steps(self, base_env)
         self.limits = Limits(self)

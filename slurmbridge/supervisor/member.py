@@ -37,7 +37,7 @@ class Member:
         self._head: Link | None = None
         self.node = NodeRun(loop, header)
         self.node.on_empty = self._empty
-        self.node.sign(folder, record)
+        self.node.sign(folder)
         self.tasks = Tasks(self.node, header, base_env, self._emit)
         spool = os.path.dirname(folder)
         self._head_folder = os.path.join(spool, claim.folder_name(int(header["job"]), int(header["restarts"]), 0))

@@ -5,7 +5,6 @@ A group is the batch script or one step's tasks on this node. Rank 0 (`head`) an
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections import deque
@@ -44,7 +43,6 @@ class NodeRun:
             int(header["uid"]), int(header["gid"]), [int(gid) for gid in header["groups"]], change=self.is_root
         )
         self.space = Space(self.node, str(header.get("hosts", "")), is_root=self.is_root and header.get("spaces", True))
-        self.marks = [f"SLURM_JOB_ID={header['job']}", f"SLURMBRIDGE_ADDR=unix:{header['address']}"]
         self.children: dict[int, Child] = {}
         self.meters: dict[int, Meter] = {}
         self.on_empty: Callable[[], None] = lambda: None
@@ -57,14 +55,14 @@ class NodeRun:
         self._sampler: Timer | None = None
         loop.on_child = self._reaped
 
-    def sign(self, folder: str, record: dict[str, Any]) -> None:
-        """Complete the run's record with what a dead supervisor's processes are found by."""
-        if self.space.is_namespace:
-            record["init"] = self.space.init_pid
-            record["init_start"] = process.start_ticks(self.space.init_pid, self.space.proc)
-        else:
-            record["marks"] = self.marks
-        claim.write_file(os.path.join(folder, claim.RECORD), json.dumps(record).encode("ascii"))
+    def sign(self, folder: str) -> None:
+        """Leave word of what a dead supervisor's processes are found by."""
+        if not self.space.is_namespace:
+            return
+        start = process.start_ticks(self.space.init_pid, self.space.proc)
+        fd = os.open(os.path.join(folder, claim.INIT), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.write(fd, b"%d %d" % (self.space.init_pid, start or 0))
+        os.close(fd)
 
     def spawn(self, group: int, task: int, child: Callable[[], None], on_exit: Callable[[int], None]) -> int:
         """Fork; `child` runs in the new process and must exec (returning ends it). OSError when there is no room."""

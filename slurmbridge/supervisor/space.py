@@ -2,9 +2,10 @@
 
 As root every job-node has a PID namespace whose first process ends when its supervisor does: its end is one kill for
 all. It also has IPC, UTS and mount namespaces: message passing does not take another virtual node for its own, the host
-name is the node's, `/etc/hosts` names every node, `/proc` shows the job's processes alone. Mounts are private to these namespaces. Otherwise the supervisor is a subreaper and what descends
-from it is the job; a process that outlives a killed supervisor is then found by its environment (`leftovers`), unless
-it has cleared that: a gap that only root's way closes.
+name is the node's, `/etc/hosts` names every node, `/proc` shows the job's processes alone. Mounts are private to these
+namespaces. Otherwise the supervisor is a subreaper and what descends from it is the job; a process that outlives a
+killed supervisor is then found by its environment (`spool.process.leftovers`), unless it has cleared that: a gap that
+only root's way closes.
 """
 
 from __future__ import annotations

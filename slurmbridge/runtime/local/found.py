@@ -54,7 +54,7 @@ def examine(spool: str, key: RunKey) -> tuple[str, Value]:
     busy = False
     for folder in folders(spool, key):
         each = claim.read_json(os.path.join(folder, claim.RECORD))
-        if each is not None and not _is_clean(key, each):
+        if each is not None and not _is_clean(folder, each):
             busy = True
     if busy:
         return DYING, {}
@@ -67,29 +67,42 @@ def examine(spool: str, key: RunKey) -> tuple[str, Value]:
     return DEAD, {"message": claim.last_words(head)}
 
 
-def _is_clean(key: RunKey, record: Value) -> bool:
+def _is_clean(folder: str, record: Value) -> bool:
     """Whether nothing of this rank runs; kills what does."""
     if record.get("boot_id") != process.boot_id():
         return True
     clean = True
     if claim.is_alive(record):
         # a rank above 0 whose head is gone ends by itself; this is for one that does not
-        os.kill(int(record["pid"]), signal.SIGKILL)
+        _kill(int(record["pid"]))
         clean = False
-    init, start = int(record.get("init") or 0), record.get("init_start")
-    if init:
-        if start is not None and process.start_ticks(init) == start:
-            os.kill(init, signal.SIGKILL)
-            clean = False
-        return clean
+    init = _first_process(folder)
+    if init is not None and process.start_ticks(init[0]) == init[1]:
+        _kill(init[0])
+        clean = False
     marks = tuple(os.fsencode(str(mark)) for mark in record.get("marks", ()))
     for pid in process.leftovers(marks) if marks else []:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-        clean = False
+        clean = _kill(pid) and clean
     return clean
+
+
+def _first_process(folder: str) -> tuple[int, int] | None:
+    """(pid, start time) of the PID namespace's first process; None without a namespace."""
+    try:
+        with open(os.path.join(folder, claim.INIT), encoding="ascii") as file:
+            pid, start = file.read().split()
+    except (FileNotFoundError, ValueError):
+        return None
+    return int(pid), int(start)
+
+
+def _kill(pid: int) -> bool:
+    """False when there was something to kill."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 def release_run(spool: str, key: RunKey) -> None:
