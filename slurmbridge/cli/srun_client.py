@@ -24,7 +24,9 @@ from slurmbridge.wire.client import Decoder, frame, pack, unpack
 from slurmbridge.wire.supervisor import decode, encode, join_env
 
 VERSION = "slurm-wlm 26.05.5"
-ROOT_STATE = "/var/lib/slurmbridge"
+ROOT_SOCKET = "/run/slurmbridge/socket"
+ROOT_STATES = ("/run/slurmbridge", "/var/lib/slurmbridge")
+"""Where a daemon that answers on root's socket keeps its jobs: beside it, or in the default state folder."""
 BUSY_FIRST_S, BUSY_AGAIN_S = 10.0, 30.0
 GATHER_S = 0.1
 LIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
@@ -148,10 +150,10 @@ def states(env: dict[str, str]) -> list[str]:
     address = env.get("SLURMBRIDGE_ADDR", "")
     if address.startswith("unix:"):
         path = address[5:]
-        return [ROOT_STATE if path == "/run/slurmbridge/socket" else os.path.dirname(path)]
+        return list(ROOT_STATES) if path == ROOT_SOCKET else [os.path.dirname(path)]
     home = env.get("HOME", "")
     folder = env.get("XDG_STATE_HOME") or (os.path.join(home, ".local/state") if home else "")
-    return ([os.path.join(folder, "slurmbridge")] if folder else []) + [ROOT_STATE]
+    return [*([os.path.join(folder, "slurmbridge")] if folder else []), *ROOT_STATES]
 
 
 def _address(job: str, env: dict[str, str]) -> str:
