@@ -148,12 +148,14 @@ def _job_id(options: dict[str, str | None], env: dict[str, str]) -> str:
 def states(env: dict[str, str]) -> list[str]:
     """State folders to look in, most particular first."""
     address = env.get("SLURMBRIDGE_ADDR", "")
-    if address.startswith("unix:"):
-        path = address[5:]
-        return list(ROOT_STATES) if path == ROOT_SOCKET else [os.path.dirname(path)]
+    if address.startswith("unix:") and address[5:] != ROOT_SOCKET:
+        return [os.path.dirname(address[5:])]
+    root = [os.path.dirname(ROOT_SOCKET), ROOT_STATE]
+    if address:
+        return root
     home = env.get("HOME", "")
     folder = env.get("XDG_STATE_HOME") or (os.path.join(home, ".local/state") if home else "")
-    return [*([os.path.join(folder, "slurmbridge")] if folder else []), *ROOT_STATES]
+    return ([os.path.join(folder, "slurmbridge")] if folder else []) + root
 
 
 def _address(job: str, env: dict[str, str]) -> str:
