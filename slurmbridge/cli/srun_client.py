@@ -150,7 +150,7 @@ def states(env: dict[str, str]) -> list[str]:
     address = env.get("SLURMBRIDGE_ADDR", "")
     if address.startswith("unix:") and address[5:] != ROOT_SOCKET:
         return [os.path.dirname(address[5:])]
-    root = [os.path.dirname(ROOT_SOCKET), ROOT_STATE]
+    root = list(ROOT_STATES)
     if address:
         return root
     home = env.get("HOME", "")

@@ -59,9 +59,16 @@ def fold(counts: Sequence[int]) -> str:
     return ",".join(words)
 
 
+def says_tasks(spec: JobSpec) -> bool:
+    """Whether the job said how many tasks it has, by itself or per node or GPU."""
+    return spec.ntasks_given or spec.ntasks_per_node > 0 or spec.ntasks_per_gpu > 0
+
+
 def task_counts(spec: JobSpec, shares: Sequence[NodeShare]) -> list[int]:
     """Tasks per node; a job that did not say how many has as many as its CPUs allow."""
-    if spec.ntasks_given:
+    if spec.ntasks_per_node > 0 and not spec.ntasks_given:
+        return [spec.ntasks_per_node] * len(shares)
+    if says_tasks(spec):
         return [share.tasks for share in shares]
     return [max(1, share.cpus // max(1, spec.cpus_per_task)) for share in shares]
 
@@ -127,7 +134,7 @@ def _distribution(at: Situation) -> str | None:
 
 
 def _tasks(at: Situation) -> str | None:
-    return str(sum(task_counts(at.spec, at.shares))) if at.spec.ntasks_given or at.job.het_job_id else None
+    return str(sum(task_counts(at.spec, at.shares))) if says_tasks(at.spec) or at.job.het_job_id else None
 
 
 def _end_time(at: Situation) -> str | None:

@@ -55,12 +55,12 @@ JOBS = {
                  memory=Memory(MemoryPer.NODE, 300), name="mpi"),
     "3_array": job([share("n1", 1)], array_job_id=12, array_task_id=7, array_count=2, array_first=3, array_last=7,
                    array_step=4),
-    "4_gpu": job([share("g1", 4, 2, 2), share("g2", 4, 2, 2)], partition="gpu", ntasks_given=True, ntasks_per_node=2,
+    "4_gpu": job([share("g1", 4, 2, 2), share("g2", 4, 2, 2)], partition="gpu", ntasks_per_node=2,
                  cpus_per_task=2, cpus_per_task_given=True, request=JobRequest(gpus_per_task=GPU_PER_TASK)),
     "5_exclusive_mem": job([share("n2", 8), share("n3", 8)], exclusive=Exclusive.NODE, memory=Memory(MemoryPer.CPU, 50),
                            account="ml", qos="high", request=JobRequest(distribution="cyclic")),
     "6_gres": job([share("g1", 1, 1, 3)], partition="gpu", ntasks_given=True),
-    "7_pernode": job([share(f"n{index}", 2, 2) for index in (1, 2, 3)], ntasks_given=True, ntasks_per_node=2),
+    "7_pernode": job([share(f"n{index}", 2, 2) for index in (1, 2, 3)], ntasks_per_node=2),
     "het": HET[0],
 }  # fmt: skip
 
