@@ -21,7 +21,8 @@ from slurmbridge.supervisor.limits import Limits
 from slurmbridge.supervisor.loop import Link, Listener, Loop, Timer, dial
 from slurmbridge.supervisor.node import BATCH, NodeRun
 from slurmbridge.supervisor.peers import Peers
-from slurmbridge.supervisor.steps import Steps, tres_of
+from slurmbridge.supervisor.step_state import tres_of
+from slurmbridge.supervisor.steps import Steps
 from slurmbridge.supervisor.usage import add
 from slurmbridge.wire import supervisor as wire
 

@@ -13,7 +13,7 @@ from slurmbridge.wire import pmi
 from slurmbridge.wire.supervisor import join_env
 
 if TYPE_CHECKING:
-    from slurmbridge.supervisor.steps import RunningStep
+    from slurmbridge.supervisor.step_state import RunningStep
 
 DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 

@@ -6,15 +6,15 @@ the job's user and root.
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import time
 from typing import TYPE_CHECKING, Any
 
 from slurmbridge.supervisor import layout, spawn
-from slurmbridge.supervisor.loop import Link, Timer
+from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.step_env import part_of
+from slurmbridge.supervisor.step_state import RunningStep, record_of, state_of
 from slurmbridge.supervisor.tasks import Tasks
 from slurmbridge.supervisor.usage import NOTHING, add
 from slurmbridge.wire import step as wire
@@ -27,37 +27,12 @@ if TYPE_CHECKING:
 MAX_CONNECTIONS = 4096
 
 
-class RunningStep:
-    """One step from its request to its end. `step` is -1 until it has its resources."""
-
-    def __init__(self, link: Link, request: dict[str, Any], env: dict[str, str]) -> None:
-        self.link, self.request, self.env = link, request, env
-        self.step = -1
-        self.plan: layout.Layout | None = None
-        self.devices: dict[int, tuple[int, ...]] = {}
-        self.start = 0.0
-        self.is_started = False
-        self.left: set[int] = set()  # ranks whose parts run
-        self.statuses: dict[int, int] = {}
-        self.usage: dict[str, object] = dict(NOTHING)
-        self.cancelled = False
-        self.announced = False
-        self.in_barrier: set[int] = set()
-        self.values: dict[str, str] = {}
-        self.timer: Timer | None = None
-        self.early: list[tuple[bytes, bytes]] = []  # standard input that came before the tasks
-
-    @property
-    def holds(self) -> bool:
-        """Whether its CPUs are taken from others."""
-        return self.plan is not None and not self.request.get("overlap") and not self.request.get("external")
-
-
 class Steps:
     """See the module docstring."""
 
     def __init__(self, head: Head, base_env: dict[str, str]) -> None:
         self._head, self._base_env = head, base_env
+        self._ranks: list[dict[str, Any]] = head.header["ranks"]
         self._next = int(head.header.get("first_step", 0))
         self._live: dict[int, RunningStep] = {}
         self._waiting: list[RunningStep] = []
@@ -213,7 +188,7 @@ class Steps:
         step.is_started = True
         if step.request.get("limit"):
             step.timer = self._head.loop.after(float(step.request["limit"]), lambda: self._expire(step))
-        self._head.report({"kind": "step", "step": self._record(step, "RUNNING")})
+        self._head.report({"kind": "step", "step": record_of(step, self._ranks, "RUNNING")})
         for index in range(len(plan.ranks)):
             part, env = part_of(self._head.header, self._base_env, step, index, self._end_time())
             self._to_rank(plan.ranks[index], step.step, wire.PART, _pack_part(part, env))
@@ -285,7 +260,7 @@ class Steps:
             self._pass_barrier(step)
 
     def _finish(self, step: RunningStep) -> None:
-        record = self._record(step, _state(step))
+        record = record_of(step, self._ranks, state_of(step))
         self._records.append(record)
         del self._live[step.step]
         if step.timer is not None:
@@ -387,7 +362,7 @@ class Steps:
         for step in list(self._live.values()):
             step.cancelled = step.cancelled or why != "exit"
             if step.is_started:
-                self._records.append(self._record(step, _state(step)))
+                self._records.append(record_of(step, self._ranks, state_of(step)))
                 step.link.send(wire.FINISHED, encode({}))
             step.link.close()
         self._live.clear()
@@ -397,48 +372,6 @@ class Steps:
     def records(self) -> list[dict[str, object]]:
         """Of all steps that ran."""
         return self._records
-
-    def _record(self, step: RunningStep, state: str) -> dict[str, object]:
-        plan, request = step.plan, step.request
-        assert plan is not None
-        ranks = self._head.header["ranks"]
-        status = max(step.statuses.values(), key=_weight, default=0)
-        return {
-            "step_id": step.step,
-            "name": str(request.get("name") or os.path.basename(str(request["argv"][0]))),
-            "state": state,
-            "start": step.start,
-            "end": None if state == "RUNNING" else time.time(),
-            "nodes": [ranks[rank]["node"] for rank in plan.ranks],
-            "tasks": sum(len(ids) for ids in plan.tasks),
-            "cpus": sum(plan.cpus),
-            "tres": tres_of([ranks[rank] for rank in plan.ranks], list(plan.cpus)),
-            "exit": status,
-            "layout": "Unknown" if request.get("external") else plan.distribution.split(":")[0].capitalize(),
-            "submit_line": str(request.get("submit_line") or ""),
-            "std_out": str(request.get("out") or ""),
-            "std_err": str(request.get("err") or ""),
-            "std_in": str(request.get("in") or ""),
-            "usage": None if state == "RUNNING" else step.usage,
-        }
-
-
-def tres_of(ranks: list[dict[str, Any]], cpus: list[int]) -> list[list[object]]:
-    """TRES of a step on these nodes: memory goes with the CPUs."""
-    memory = sum(rank["memory"] * held // max(1, rank["cpus"]) for rank, held in zip(ranks, cpus, strict=True))
-    return [["cpu", sum(cpus)], ["mem", memory], ["node", len(ranks)]] if sum(cpus) else []
-
-
-def _weight(status: int) -> tuple[int, int]:
-    """A signal outweighs an exit code, a larger code a smaller."""
-    return (1 if status & 0x7F else 0, status)
-
-
-def _state(step: RunningStep) -> str:
-    status = max(step.statuses.values(), key=_weight, default=0)
-    if step.cancelled or status & 0x7F:
-        return "CANCELLED"
-    return "FAILED" if status else "COMPLETED"
 
 
 def _pack_part(part: dict[str, Any], env: bytes) -> bytes:

@@ -476,6 +476,15 @@ def test_a_launch_of_a_dead_daemon_claims_nothing(state: pathlib.Path) -> None:
     assert claim.claim(spool, (1, 0, 0), old, {"pid": 1}) is None
 
 
+def test_a_killed_fork_server_is_started_anew(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        os.kill(bench.runtime._server.pid, signal.SIGKILL)
+        await asyncio.sleep(0.1)
+        assert await bench.finish(bench.launch(1, "#!/bin/sh\necho alive\n")) == "alive\n"
+
+    use(state, rule)
+
+
 def test_a_run_is_claimed_once(state: pathlib.Path) -> None:
     (state / "spool").mkdir()
     spool = str(state / "spool")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import secrets
 import socket
 import time
@@ -65,6 +66,7 @@ class LocalRuntime:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._address = daemon_addr.removeprefix("unix:")
+        _allow_many_links()
         self._machine = Machine(config)
         self._addresses = addresses(tuple(node.name for node in config.nodes))
         is_root = os.getuid() == 0
@@ -342,3 +344,9 @@ class LocalRuntime:
             return
         found.release_run(self._spool, key)
         self._unknown.discard(key)
+
+
+def _allow_many_links() -> None:
+    """Each run holds a link: this process may open as many files as it is ever allowed to. Jobs have limits of their own."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

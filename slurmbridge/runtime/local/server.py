@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import socket
 import subprocess
@@ -18,6 +17,9 @@ class ForkServer:
     """A running fork server. `fork()` gives the daemon's end of a new supervisor's socketpair."""
 
     def __init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         program = pathlib.Path(str(slurmbridge.__file__)).parent / "supervisor" / "forkserver.py"
         self._process = subprocess.Popen(
@@ -41,15 +43,19 @@ class ForkServer:
         return self._process.pid
 
     def fork(self) -> socket.socket:
-        """One new supervisor, waiting for its launch. RuntimeFault when the server is gone."""
+        """One new supervisor, waiting for its launch. A server that has died is started anew, once; then OSError."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            socket.send_fds(self._control, [b"f"], [theirs.fileno()])
-        except OSError as error:
-            ours.close()
-            raise RuntimeFault(f"the fork server is gone: {os.strerror(error.errno or 0)}") from error
-        finally:
-            theirs.close()
+        with theirs:
+            try:
+                socket.send_fds(self._control, [b"f"], [theirs.fileno()])
+            except OSError:
+                try:
+                    self.close()
+                    self._start()
+                    socket.send_fds(self._control, [b"f"], [theirs.fileno()])
+                except (OSError, RuntimeFault) as error:
+                    ours.close()
+                    raise OSError(f"the fork server is gone: {error}") from error
         ours.setblocking(False)
         return ours
 
