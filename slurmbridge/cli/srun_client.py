@@ -56,6 +56,10 @@ def take_over(address: bytes, request: bytes) -> int:
 
 def _inside(words: list[str], env: dict[str, str]) -> int:
     command = srun_request.parse(words, env)
+    group = command.options.get("het-group")
+    if group is not None and group.isdigit():
+        env = srun_request.of_component(env, group)
+        command = srun_request.parse(words, env)
     options = command.options
     if "version" in options:
         raise Usage(code=0, stdout=VERSION + "\n")

@@ -669,6 +669,26 @@ def test_a_signal_reaches_steps_and_not_the_batch_shell(state: pathlib.Path) -> 
     use(state, rule)
 
 
+def test_a_component_of_a_heterogeneous_job_gets_its_own_tasks(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        second = bench.launch(2, None, nodes=NODES)
+        await bench.pass_time(5, lambda: len(bench.reports) == 1)
+        env = {
+            "SLURM_NTASKS": "1", "SLURM_NNODES": "1", "SLURM_JOB_ID_HET_GROUP_1": "2", "SLURM_NTASKS_HET_GROUP_1": "3",
+            "SLURM_JOB_NUM_NODES_HET_GROUP_1": "2",
+        }  # fmt: skip
+        script = (
+            "#!/bin/bash\n" + SRUN + "srun hostname; srun --het-group=1 -l bash -c 'echo $SLURMD_NODENAME' | sort\n"
+        )
+        key = bench.launch(1, script, env=env)
+        assert (await bench.finish(key)).splitlines()[1:] == ["0: n1", "1: n1", "2: n2"]
+        bench.runtime.kill(second, "exit")
+        await bench.pass_time(5, lambda: bool(ended(bench, second)))
+        assert (ended(bench, second)[0].why, ended(bench, second)[0].status) == ("exit", 0)
+
+    use(state, rule)
+
+
 def test_srun_finds_the_job_by_its_id_alone_and_refuses_others(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
         script = "#!/bin/bash\n" + SRUN + (
