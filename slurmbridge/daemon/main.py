@@ -125,18 +125,18 @@ class Daemon:
         journal = Journal(store, loop)
         planning = Planning(time.time)
         following = max(loaded.next_job_id, self.config.first_job_id)
-        core = Core(memory, journal, planning, Ids(following, self.config.max_job_id), time.time)
-        planning.core = core
+        core = Core(memory, journal, planning.plans, Ids(following, self.config.max_job_id), time.time)
+        planning.plans.core = core
         blobs = Blobs(store.blob)
         self.memory, self.core, self.planning = memory, core, planning
         self.running = Running(core, self.runtime, blobs, f"unix:{self.socket_path}")
-        planning.launch, planning.evict = self.running.launch, self.running.evict
+        planning.plans.launch, planning.plans.evict = self.running.launch, self.running.evict
         self._recover(loaded, journal)
         changes = Changes(core, self.runtime)
         alterations = Alterations(
             core,
-            planning.everything_changed,
-            planning.node_changed,
+            planning.plans.everything_changed,
+            planning.plans.node_changed,
             self._fail_jobs,
             lambda: configuration.read(self.conf_path),
             self._shut_down,
@@ -222,7 +222,7 @@ class Daemon:
                 os=sample.os,
             )
             if changed:
-                self.planning.node_changed(sample.node)
+                self.planning.plans.node_changed(sample.node)
 
     def _fail_jobs(self, node: str, death: Death) -> None:
         """A node went down: every run on it ends, and is requeued once its processes are proved gone."""

@@ -1,8 +1,7 @@
-"""The planner's other half: collects what changed, asks the worker process for a plan, and applies it.
+"""The planner's process from the daemon's side: one request at a time, started anew when it breaks.
 
 The worker (`sched.worker`) never blocks queries; one cycle is under way at most, and what happens meanwhile goes into
-the next delta. Every start is checked again against memory before it is committed (design 8.3). A worker that dies is
-started anew and told everything.
+the next delta. A worker that dies is told everything again.
 """
 
 from __future__ import annotations
@@ -11,82 +10,32 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 
-from msgspec.structs import replace
-
-from slurmbridge.daemon.core import Core, new_sluid
-from slurmbridge.daemon.jobtable import holds_resources
-from slurmbridge.errors import ProtocolError
-from slurmbridge.lifecycle import arrays, starts
-from slurmbridge.model.accounts import UsageRow
+from slurmbridge.daemon.plans import Plans
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Delta, Eviction, Plan, Start, Verdict
+from slurmbridge.model.plan import Verdict
 from slurmbridge.sched import frames
-from slurmbridge.store.usage import decay
 
 log = logging.getLogger(__name__)
 
 REST_LIMIT_S = 1.0  # longest pause between cycles under load
-USAGE_EVERY_S = 30.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0  # before a broken planner is started again
 
 
 class Planning:
-    """Implements `daemon.core.Planner`."""
+    """Runs cycles while there is something new."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self.core: Core
-        self.launch: Callable[[Sequence[Job]], None]
-        self.evict: Callable[[Eviction], None]
-        self.verdicts: dict[int, Verdict] = {}
+        self._wakeup = asyncio.Event()
+        self.plans = self._plans = Plans(clock, self._wakeup.set)
         self.cycles = 0
         self.last_cycle_s = 0.0
-        self._jobs: dict[int, Job] = {}
-        self._gone: dict[int, None] = {}
-        self._nodes: dict[str, None] = {}
-        self._whole = True  # the worker knows nothing yet
-        self._usage_is_new = False
-        self._usage_told = 0.0
-        self._version = 0
-        self._wakeup = asyncio.Event()
         self._wake_at: float | None = None
         self._estimates: list[tuple[Job, asyncio.Future[Verdict | None]]] = []
         self._task: asyncio.Task[None] | None = None
         self._worker: asyncio.subprocess.Process | None = None
-
-    # ---- what others tell ----
-
-    def job_changed(self, job: Job) -> None:
-        if job.is_pending and (job.priority == 0 or job.held_by):
-            self.job_gone(job.job_id)
-            return
-        self._gone.pop(job.job_id, None)
-        self._jobs[job.job_id] = job
-        self._wakeup.set()
-
-    def job_gone(self, job_id: int) -> None:
-        self._jobs.pop(job_id, None)
-        self._gone[job_id] = None
-        self.verdicts.pop(job_id, None)
-        self._wakeup.set()
-
-    def node_changed(self, name: str) -> None:
-        self._nodes[name] = None
-        self._wakeup.set()
-
-    def everything_changed(self) -> None:
-        """Configuration, partitions, accounts, usage or reservations: tell all of it again."""
-        self._whole = True
-        self._wakeup.set()
-
-    def usage_changed(self) -> None:
-        """An association used something: the planner hears of it now and then, as Slurm's decay thread does."""
-        self._usage_is_new = True
-
-    def wake(self) -> None:
-        self._wakeup.set()
 
     def estimate(self, job: Job) -> asyncio.Future[Verdict | None]:
         """When and where this job would start if it were submitted now."""
@@ -113,10 +62,10 @@ class Planning:
             self._wakeup.clear()
             try:
                 await self._cycle()
-            except (OSError, ProtocolError, asyncio.IncompleteReadError) as fault:
-                log.error("event=planner.died reason=%r", fault)
+            except Exception:  # whatever broke: a daemon that no longer plans would be worse than a late plan
+                log.exception("event=planner.failed")
                 await self._end_worker()
-                self._whole = True
+                self._plans.whole = True
                 self._wakeup.set()
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE_S)
@@ -134,15 +83,16 @@ class Planning:
 
     async def _cycle(self) -> None:
         worker = await self._ensure_worker()
-        if not self.core.journal.healthy:
+        if not self._plans.core.journal.healthy:
             await asyncio.sleep(0.5)
             self._wakeup.set()
             return
         began = time.monotonic()
-        plan = frames.decode_plan(await self._ask(worker, frames.encode_request(self._delta(), self._clock())))
+        plan = frames.decode_plan(await self._ask(worker, frames.encode_request(self._plans.delta(), self._clock())))
         self.last_cycle_s = time.monotonic() - began
         self.cycles += 1
-        self._apply(plan)
+        self._wake_at = plan.wake_at
+        self._plans.apply(plan)
         estimates, self._estimates = self._estimates, []
         for job, future in estimates:
             answer = frames.decode_answer(await self._ask(worker, frames.encode_estimate(job, self._clock())))
@@ -168,7 +118,7 @@ class Planning:
                 stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )
-            self._whole = True
+            self._plans.whole = True
         return self._worker
 
     async def _end_worker(self) -> None:
@@ -176,127 +126,3 @@ class Planning:
         if worker is not None and worker.returncode is None:
             worker.kill()
             await worker.wait()
-
-    def _delta(self) -> Delta:
-        memory = self.core.memory
-        self._version += 1
-        if self._whole:
-            self._whole = False
-            self._jobs.clear()
-            gone, self._gone = tuple(self._gone), {}
-            self._nodes.clear()
-            return Delta(
-                version=self._version,
-                config=memory.config,
-                accounting=memory.accounting,
-                partitions=tuple(memory.partition_list),
-                nodes=tuple(memory.nodes()),
-                jobs=tuple(self._relevant(memory.jobs())),
-                gone=gone,
-                usage=tuple(memory.usage()),
-                reservations=tuple(memory.reservation_list),
-            )
-        nodes = tuple(node for name in self._nodes if (node := memory.node(name)) is not None)
-        jobs, gone = tuple(self._jobs.values()), tuple(self._gone)
-        self._jobs, self._gone, self._nodes = {}, {}, {}
-        return Delta(version=self._version, nodes=nodes, jobs=jobs, gone=gone, usage=self._usage())
-
-    def _usage(self) -> tuple[UsageRow, ...] | None:
-        """All rows when one changed and the last time is long ago; None: unchanged."""
-        now = self._clock()
-        if not self._usage_is_new or now - self._usage_told < USAGE_EVERY_S:
-            return None
-        self._usage_is_new, self._usage_told = False, now
-        memory = self.core.memory
-        half_life = memory.config.priority_decay_half_life
-        return tuple(decay(row, now, half_life) for row in memory.usage())
-
-    @staticmethod
-    def _relevant(jobs: Iterable[Job]) -> Iterable[Job]:
-        for job in jobs:
-            if (job.is_pending and job.priority != 0 and not job.held_by) or holds_resources(job):
-                yield job
-
-    # ---- the plan ----
-
-    def _apply(self, plan: Plan) -> None:
-        self._wake_at = plan.wake_at
-        for job_id, priority in plan.priorities:
-            job = self.core.memory.table.get(job_id)
-            if job is not None and job.is_pending and job.priority != 0 and job.priority != priority:
-                self.core.see(replace(job, priority=max(1, priority)))
-        now = self._clock()
-        for verdict in plan.verdicts:
-            self._explain(verdict, now)
-        if plan.starts:
-            self._start(plan.starts, now)
-        for eviction in plan.evictions:
-            self.evict(eviction)
-
-    def _explain(self, verdict: Verdict, now: float) -> None:
-        self.verdicts[verdict.job_id] = verdict
-        job = self.core.memory.table.get(verdict.job_id)
-        if job is None or not job.is_pending or job.priority == 0:
-            return
-        begin = job.spec.begin
-        start = verdict.start
-        if start is None and begin is not None and begin > now:
-            start = float(begin)
-        if (job.reason, job.reason_text, job.start_time) != (verdict.reason, verdict.detail, start):
-            self.core.see(replace(job, reason=verdict.reason, reason_text="", start_time=start, last_sched_eval=now))
-
-    def _start(self, planned: Sequence[Start], now: float) -> None:
-        core, table = self.core, self.core.memory.table
-        records: list[Job] = []
-        started: list[Job] = []
-        new_ids = False
-        refused_hets = self._broken_hets(planned, now)
-        for item in planned:
-            job = table.get(item.job_id)
-            if job is None or not starts.may_start(job, now) or not self._has_room(item):
-                if job is not None and job.is_pending:
-                    self.job_changed(job)
-                continue
-            if job.het_job_id and job.het_job_id in refused_hets:
-                self.job_changed(job)
-                continue
-            if item.array_task_id is not None:
-                if not arrays.contains(job.tasks, item.array_task_id):
-                    continue
-                new_id = 0 if arrays.count(job.tasks) == 1 else core.ids.take()
-                if new_id is None:
-                    continue
-                rest, job = arrays.split(job, item.array_task_id, new_id, new_sluid())
-                new_ids = True
-                if rest is not None:
-                    core.place(rest)
-                    records.append(rest)
-            running = starts.start(job, item.allocation, core.memory.partition(item.allocation.partition), now)
-            core.place(running)
-            records.append(running)
-            started.append(running)
-        if not started:
-            return
-        latest = {job.job_id: job for job in records}
-        durable = core.update(list(latest.values()), new_ids=new_ids)
-        durable.add_done_callback(lambda done: self.launch(started) if done.exception() is None else None)
-
-    def _has_room(self, item: Start) -> bool:
-        memory = self.core.memory
-        partition = memory.partition(item.allocation.partition)
-        shared = partition is not None and partition.oversubscribe.upper().startswith(("FORCE", "YES"))
-        return memory.node_table.has_room(item.allocation, shared_cpus=shared)
-
-    def _broken_hets(self, planned: Sequence[Start], now: float) -> set[int]:
-        """Het jobs of which not every component can start: then none does."""
-        table = self.core.memory.table
-        planned_ids = {item.job_id for item in planned}
-        broken: set[int] = set()
-        for item in planned:
-            job = table.get(item.job_id)
-            if job is None or not job.het_job_id:
-                continue
-            for part in table.of_het(job.het_job_id):
-                if part.is_pending and (part.job_id not in planned_ids or not starts.may_start(part, now)):
-                    broken.add(job.het_job_id)
-        return broken

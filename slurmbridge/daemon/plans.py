@@ -1,0 +1,193 @@
+"""What changed since the planner last heard of it, and what its plans make of the jobs.
+
+`delta` collects for the next cycle; `apply` checks every start again against memory before it is committed, since the
+plan was made from a snapshot (design 8.3). Knows nothing of the process that plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec.structs import replace
+
+from slurmbridge.daemon.core import Core, new_sluid
+from slurmbridge.daemon.jobtable import holds_resources
+from slurmbridge.lifecycle import arrays, starts
+from slurmbridge.model.accounts import UsageRow
+from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Delta, Eviction, Plan, Start, Verdict
+from slurmbridge.store.usage import decay
+
+USAGE_EVERY_S = 30.0
+
+
+class Plans:
+    """Implements `daemon.core.Planner`. `wake` is called whenever a cycle is due."""
+
+    def __init__(self, clock: Callable[[], float], wake: Callable[[], None]) -> None:
+        self._clock, self.wake = clock, wake
+        self.core: Core
+        self.launch: Callable[[Sequence[Job]], None]
+        self.evict: Callable[[Eviction], None]
+        self.verdicts: dict[int, Verdict] = {}
+        self.whole = True  # the planner knows nothing yet
+        self._jobs: dict[int, Job] = {}
+        self._gone: dict[int, None] = {}
+        self._nodes: dict[str, None] = {}
+        self._usage_is_new = False
+        self._usage_told = 0.0
+        self._version = 0
+
+    # ---- what others tell ----
+
+    def job_changed(self, job: Job) -> None:
+        if job.is_pending and (job.priority == 0 or job.held_by):
+            self.job_gone(job.job_id)
+            return
+        self._gone.pop(job.job_id, None)
+        self._jobs[job.job_id] = job
+        self.wake()
+
+    def job_gone(self, job_id: int) -> None:
+        self._jobs.pop(job_id, None)
+        self._gone[job_id] = None
+        self.verdicts.pop(job_id, None)
+        self.wake()
+
+    def node_changed(self, name: str) -> None:
+        self._nodes[name] = None
+        self.wake()
+
+    def everything_changed(self) -> None:
+        """Configuration, partitions, accounts, usage or reservations: tell all of it again."""
+        self.whole = True
+        self.wake()
+
+    def usage_changed(self) -> None:
+        """An association used something: the planner hears of it now and then, as Slurm's decay thread does."""
+        self._usage_is_new = True
+
+    # ---- what it is told ----
+
+    def delta(self) -> Delta:
+        memory = self.core.memory
+        self._version += 1
+        if self.whole:
+            self.whole = False
+            self._jobs.clear()
+            gone, self._gone = tuple(self._gone), {}
+            self._nodes.clear()
+            return Delta(
+                version=self._version,
+                config=memory.config,
+                accounting=memory.accounting,
+                partitions=tuple(memory.partition_list),
+                nodes=tuple(memory.nodes()),
+                jobs=tuple(self._relevant(memory.jobs())),
+                gone=gone,
+                usage=tuple(memory.usage()),
+                reservations=tuple(memory.reservation_list),
+            )
+        nodes = tuple(node for name in self._nodes if (node := memory.node(name)) is not None)
+        jobs, gone = tuple(self._jobs.values()), tuple(self._gone)
+        self._jobs, self._gone, self._nodes = {}, {}, {}
+        return Delta(version=self._version, nodes=nodes, jobs=jobs, gone=gone, usage=self._usage())
+
+    def _usage(self) -> tuple[UsageRow, ...] | None:
+        """All rows when one changed and the last time is long ago; None: unchanged."""
+        now = self._clock()
+        if not self._usage_is_new or now - self._usage_told < USAGE_EVERY_S:
+            return None
+        self._usage_is_new, self._usage_told = False, now
+        memory = self.core.memory
+        half_life = memory.config.priority_decay_half_life
+        return tuple(decay(row, now, half_life) for row in memory.usage())
+
+    @staticmethod
+    def _relevant(jobs: Iterable[Job]) -> Iterable[Job]:
+        for job in jobs:
+            if (job.is_pending and job.priority != 0 and not job.held_by) or holds_resources(job):
+                yield job
+
+    # ---- the plan ----
+
+    def apply(self, plan: Plan) -> None:
+        for job_id, priority in plan.priorities:
+            job = self.core.memory.table.get(job_id)
+            if job is not None and job.is_pending and job.priority != 0 and job.priority != priority:
+                self.core.see(replace(job, priority=max(1, priority)))
+        now = self._clock()
+        for verdict in plan.verdicts:
+            self._explain(verdict, now)
+        if plan.starts:
+            self._start(plan.starts, now)
+        for eviction in plan.evictions:
+            self.evict(eviction)
+
+    def _explain(self, verdict: Verdict, now: float) -> None:
+        self.verdicts[verdict.job_id] = verdict
+        job = self.core.memory.table.get(verdict.job_id)
+        if job is None or not job.is_pending or job.priority == 0:
+            return
+        begin = job.spec.begin
+        start = verdict.start
+        if start is None and begin is not None and begin > now:
+            start = float(begin)
+        if (job.reason, job.reason_text, job.start_time) != (verdict.reason, verdict.detail, start):
+            self.core.see(replace(job, reason=verdict.reason, reason_text="", start_time=start, last_sched_eval=now))
+
+    def _start(self, planned: Sequence[Start], now: float) -> None:
+        core, table = self.core, self.core.memory.table
+        records: list[Job] = []
+        started: list[Job] = []
+        new_ids = False
+        refused_hets = self._broken_hets(planned, now)
+        for item in planned:
+            job = table.get(item.job_id)
+            if job is None or not starts.may_start(job, now) or not self._has_room(item):
+                if job is not None and job.is_pending:
+                    self.job_changed(job)
+                continue
+            if job.het_job_id and job.het_job_id in refused_hets:
+                self.job_changed(job)
+                continue
+            if item.array_task_id is not None:
+                if not arrays.contains(job.tasks, item.array_task_id):
+                    continue
+                new_id = 0 if arrays.count(job.tasks) == 1 else core.ids.take()
+                if new_id is None:
+                    continue
+                rest, job = arrays.split(job, item.array_task_id, new_id, new_sluid())
+                new_ids = True
+                if rest is not None:
+                    core.place(rest)
+                    records.append(rest)
+            running = starts.start(job, item.allocation, core.memory.partition(item.allocation.partition), now)
+            core.place(running)
+            records.append(running)
+            started.append(running)
+        if not started:
+            return
+        latest = {job.job_id: job for job in records}
+        durable = core.update(list(latest.values()), new_ids=new_ids)
+        durable.add_done_callback(lambda done: self.launch(started) if done.exception() is None else None)
+
+    def _has_room(self, item: Start) -> bool:
+        memory = self.core.memory
+        partition = memory.partition(item.allocation.partition)
+        shared = partition is not None and partition.oversubscribe.upper().startswith(("FORCE", "YES"))
+        return memory.node_table.has_room(item.allocation, shared_cpus=shared)
+
+    def _broken_hets(self, planned: Sequence[Start], now: float) -> set[int]:
+        """Het jobs of which not every component can start: then none does."""
+        table = self.core.memory.table
+        planned_ids = {item.job_id for item in planned}
+        broken: set[int] = set()
+        for item in planned:
+            job = table.get(item.job_id)
+            if job is None or not job.het_job_id:
+                continue
+            for part in table.of_het(job.het_job_id):
+                if part.is_pending and (part.job_id not in planned_ids or not starts.may_start(part, now)):
+                    broken.add(job.het_job_id)
+        return broken
