@@ -7,7 +7,7 @@ passes the parts on to the other ranks over their links, there with the step's n
 srun to rank 0
     q  request: pack(version, JSON request, environment)       g  go: srun is ready, start the tasks: {} or {"multi": [argv...]}
     i  standard input: pack(task or -1 for all, data)          e  its end: pack(task or -1)
-    s  signal: {"signal"}                                      l  list running steps (sattach, sstat)
+    s  signal: {"signal"}, with {"why"} when the step is ended by it
 rank 0 to srun
     c  created: {"step", "job", "nodes": [{"name", "tasks": [...]}, ...]}
     w  text for stderr while the step waits for resources      r  refused: {"lines": [...], "exit"}
@@ -32,7 +32,7 @@ VERSION = b"1"
 MAX_FRAME = 8 * 1024 * 1024
 ALL_TASKS = -1
 
-REQUEST, GO, STDIN, STDIN_END, SIGNAL, LIST = b"q", b"g", b"i", b"e", b"s", b"l"
+REQUEST, GO, STDIN, STDIN_END, SIGNAL = b"q", b"g", b"i", b"e", b"s"
 CREATED, WAITING, REFUSED, STDOUT, STDERR, DONE, MESSAGE, ABORTED, FINISHED = (
     b"c", b"w", b"r", b"o", b"x", b"d", b"m", b"a", b"f",
 )  # fmt: skip
