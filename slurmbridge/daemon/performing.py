@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,14 +12,17 @@ from slurmbridge.commands import effects as fx
 from slurmbridge.daemon.alterations import Alterations
 from slurmbridge.daemon.changes import Changes
 from slurmbridge.daemon.core import Core
-from slurmbridge.daemon.planning import Planning
 from slurmbridge.daemon.requests import Blobs
 from slurmbridge.daemon.submission import Submissions
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang.hostlist import compress
 from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Verdict
 from slurmbridge.model.verdict import Refused
 from slurmbridge.store.protocol import Store
+
+Estimate = Callable[[Job], Awaitable[Verdict | None]]
+"""When and where a job would start if it were submitted now."""
 
 
 class Performer:
@@ -31,11 +34,11 @@ class Performer:
         submissions: Submissions,
         changes: Changes,
         alterations: Alterations,
-        planning: Planning,
+        estimate: Estimate,
     ) -> None:
         self._core, self._store, self._blobs = core, store, blobs
         self._submissions, self._changes, self._alterations = submissions, changes, alterations
-        self._planning = planning
+        self._estimate_of = estimate
         self._table: dict[type, Callable[[fx.Call, Any], asyncio.Future[Any]]] = {
             fx.Submit: self._submit,
             fx.Change: self._change,
@@ -63,7 +66,7 @@ class Performer:
         if isinstance(trial, Refused):
             return trial
         job, warnings = trial
-        verdict = await self._planning.estimate(job)
+        verdict = await self._estimate_of(job)
         if verdict is None or not verdict.nodes:
             return Refused(errno=SlurmErrno.REQUESTED_NODE_CONFIG_UNAVAILABLE)
         return fx.Submitted(

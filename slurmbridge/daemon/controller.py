@@ -1,0 +1,156 @@
+"""The controller: memory, core, plans, runs and requests put together, whatever stores, plans and runs beneath it.
+
+The daemon composes it with the store on disk, the planner's process and a real runtime; tests with the shipped fakes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from slurmbridge.daemon.alterations import Alterations
+from slurmbridge.daemon.changes import Changes
+from slurmbridge.daemon.core import Core, Ids
+from slurmbridge.daemon.deadlines import end_missed
+from slurmbridge.daemon.jobtable import holds_resources
+from slurmbridge.daemon.journal import Journal
+from slurmbridge.daemon.memory import Memory
+from slurmbridge.daemon.performing import Estimate, Performer
+from slurmbridge.daemon.plans import Plans
+from slurmbridge.daemon.requests import Blobs
+from slurmbridge.daemon.running import Running
+from slurmbridge.daemon.submission import Submissions
+from slurmbridge.lifecycle.ends import Death
+from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.states import JobFlag, JobState
+from slurmbridge.runtime.protocol import RunKey, Runtime
+from slurmbridge.store.protocol import Loaded, Op, PutAccounting, PutJobs, Store
+from slurmbridge.submit.associations import initial_accounting
+
+
+class Controller:
+    """Made on the event loop; what the store remembers is in memory when it is made."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        store: Store,
+        runtime: Runtime,
+        plans: Plans,
+        *,
+        clock: Callable[[], float],
+        daemon_addr: str,
+        estimate: Estimate,
+        read_config: Callable[[], ClusterConfig],
+        shut_down: Callable[[bool], None],
+    ) -> None:
+        self.memory, self.store, self.runtime, self.plans = memory, store, runtime, plans
+        loaded = store.load(clock() - memory.config.min_job_age)
+        journal = Journal(store, asyncio.get_running_loop())
+        following = max(loaded.next_job_id, memory.config.first_job_id)
+        self.core = Core(memory, journal, plans, Ids(following, memory.config.max_job_id), clock)
+        plans.core = self.core
+        blobs = Blobs(store.blob)
+        self.running = Running(self.core, runtime, blobs, daemon_addr)
+        plans.launch, plans.evict = self.running.launch, self.running.evict
+        self._recover(loaded, journal)
+        alterations = Alterations(
+            self.core, plans.everything_changed, plans.node_changed, self.fail_jobs, read_config, shut_down
+        )
+        submissions = Submissions(self.core, store, blobs)
+        self.performer = Performer(
+            self.core, store, blobs, submissions, Changes(self.core, runtime), alterations, estimate
+        )
+
+    def _recover(self, loaded: Loaded, journal: Journal) -> None:
+        """What the store remembers, into memory. A new store gets its first entities."""
+        memory = self.memory
+        ops: list[Op] = []
+        if loaded.accounting is None:
+            memory.accounting = initial_accounting(memory.config.cluster_name, enforced=bool(memory.config.enforce))
+            ops.append(PutAccounting(accounting=memory.accounting))
+        else:
+            memory.accounting = loaded.accounting
+        for node in loaded.nodes:
+            known = memory.node_table.admin(node.conf.name)
+            if known is not None:
+                memory.node_table.put_admin(
+                    replace(
+                        known,
+                        base=node.base,
+                        flags=node.flags,
+                        reason=node.reason,
+                        reason_uid=node.reason_uid,
+                        reason_time=node.reason_time,
+                        comment=node.comment,
+                        extra=node.extra,
+                    )
+                )
+        if loaded.partitions:
+            memory.partition_list = list(loaded.partitions)
+        memory.reservation_list = list(loaded.reservations)
+        memory.usage_rows = {row.assoc_id: row for row in loaded.usage}
+        for job in sorted(loaded.jobs, key=lambda job: job.job_id):
+            self.core.place(job)
+        for step in loaded.steps:
+            memory.table.put_step(step)
+        settled = [after for job in memory.table.waiting() if (after := self.core.evaluated(job)) is not job]
+        for job in settled:
+            self.core.place(job)
+        if settled:
+            ops.append(PutJobs(jobs=tuple(settled)))
+        if ops:
+            journal.write(ops)
+
+    # ---- now and then ----
+
+    def purge(self) -> None:
+        """Forget jobs that ended MinJobAge ago."""
+        self.core.purge()
+
+    def end_missed(self) -> None:
+        """End pending jobs that would miss their deadline."""
+        end_missed(self.core)
+
+    def sample(self) -> None:
+        """What the runtime measures on the nodes."""
+        for sample in self.runtime.sample():
+            changed = self.memory.node_table.measured(
+                sample.node,
+                responding=sample.responding,
+                free_memory=sample.free_memory_mib,
+                load=sample.cpu_load,
+                boot_time=sample.boot_time,
+                os=sample.os,
+            )
+            if changed:
+                self.plans.node_changed(sample.node)
+
+    def fail_jobs(self, node: str, death: Death) -> None:
+        """A node went down: every run on it ends, and is requeued once its processes are proved gone."""
+        affected = [
+            job
+            for job in self.memory.table
+            if holds_resources(job)
+            and JobFlag.COMPLETING not in job.flags
+            and job.allocation is not None
+            and any(share.node == node for share in job.allocation.nodes)
+        ]
+        now = self.core.clock()
+        for job in affected:
+            state = job.state if job.spec.requeue else JobState.NODE_FAIL
+            changed = replace(
+                job, state=state, flags=job.flags | {JobFlag.COMPLETING}, kill_reason=death.value, end_time=now
+            )
+            key = RunKey(job.job_id, job.restarts)
+            self.core.update([changed]).add_done_callback(functools.partial(self._kill, key, death.value))
+
+    def _kill(self, key: RunKey, why: str, _: asyncio.Future[None]) -> None:
+        self.runtime.kill(key, why)
+
+    def step_address(self, job_id: int) -> str:
+        job = self.memory.table.get(job_id)
+        return "" if job is None else self.runtime.step_address(RunKey(job.job_id, job.restarts))
