@@ -33,7 +33,6 @@ class SlurmErrno(enum.Enum):
     INVALID_ACCTG_FREQ = ("Invalid accounting frequency requested", 422)
     INVALID_BATCH_FEATURE = ("Job --batch option is invalid or not a subset of --constraint", 422)
     INVALID_JOB_ID = ("Invalid job id specified", 404)
-    INVALID_STEP_ID = ("Invalid job id specified", 404)
     RESERVATION_INVALID = ("Requested reservation is invalid", 422)
     DEPENDENCY = ("Job dependency problem", 422)
     NOT_SUPPORTED = ("Requested operation not supported on this system", 501)

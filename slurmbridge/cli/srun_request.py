@@ -88,7 +88,7 @@ def parse(argv: list[str], env: dict[str, str]) -> Command:
             if why:
                 raise Usage(f"srun: error: --{row[LONG]}: {why}")
             verbose += row[LONG] == "verbose"
-            typed.add(ALIASES.get(row[LONG], row[LONG]))
+            typed.add(_name(row))
             _take(options, row, value, from_env=False)
     program = tuple(argv[index:])
     if ":" in program:
@@ -147,8 +147,14 @@ def _getopt(problem: str) -> Usage:
     return Usage(f"srun: {problem}", 'Try "srun --help" for more information', code=255)
 
 
+def _name(row: Row) -> str:
+    """The one name that an option and its other spellings are kept under."""
+    long: str = row[LONG]
+    return ALIASES.get(long, long)
+
+
 def _take(options: dict[str, str | None], row: Row, value: str | None, *, from_env: bool) -> None:
-    name = ALIASES.get(row[LONG], row[LONG])
+    name = _name(row)
     if from_env and row[END] == "refused" and value not in ("", "no", "0", "none"):
         raise Usage(f"srun: error: {row[ENV][0]}: {row[WHY]}")
     if from_env and row[ARG] == "none" and value in ("no", "false", "0"):

@@ -28,12 +28,12 @@ EXIT_CODES = {
     SlurmErrno.ACCESS_DENIED: 210,
     SlurmErrno.USER_ID_MISSING: 218,
     SlurmErrno.NOT_HETJOB_COMPONENT: 60,
-    SlurmErrno.INVALID_STEP_ID: 225,
+    SlurmErrno.INVALID_JOB_ID: 225,
     SlurmErrno.DISABLED: 246,
     SlurmErrno.NOT_SUPPORTED: 246,
 }
 """Low byte of Slurm's error numbers."""
-_GONE = (SlurmErrno.INVALID_JOB_ID, SlurmErrno.ALREADY_DONE, SlurmErrno.JOB_FINISHED, SlurmErrno.INVALID_STEP_ID)
+_GONE = (SlurmErrno.INVALID_JOB_ID, SlurmErrno.ALREADY_DONE, SlurmErrno.JOB_FINISHED)
 MAX_RETRIES = 10
 FIRST_DELAY_S = 5
 """A signal to a job that has not started is tried again, waiting 5, 6, 7 ... seconds, as Slurm's own scancel does."""
@@ -242,5 +242,5 @@ def _complain(item: Item, asked: Request, refused: list[SlurmErrno]) -> Command:
     if serious is not None:
         return EXIT_CODES.get(serious, 1)
     if is_step:
-        return EXIT_CODES[SlurmErrno.INVALID_STEP_ID] if item.target.tasks is None else 1
+        return EXIT_CODES[SlurmErrno.INVALID_JOB_ID] if item.target.tasks is None else 1
     return 1 if insists else 0

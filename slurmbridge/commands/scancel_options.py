@@ -156,7 +156,7 @@ def _checked(
     targets = _targets(operands, site.config.max_array_size)
     if isinstance(targets, UsageError):
         return targets
-    names = ()
+    names: tuple[str, ...] = ()
     if values.get("nodelist"):
         try:
             names = tuple(hostlist.expand(values["nodelist"]))

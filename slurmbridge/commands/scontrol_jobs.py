@@ -75,8 +75,8 @@ def _change_word(eyes: Eyes, verb: Verb, word: str) -> Generator[Effect, Any, st
         outcome: Outcome = yield Change(
             verb=verb.name, job_id=target.job_id, array_tasks=target.tasks, het_offset=target.offset
         )
-        text = yield from report(eyes, target, outcome, lambda errno, job: _word_for(eyes, verb, errno, job))
-        failed = text or failed
+        refusal = yield from report(eyes, target, outcome, lambda errno, job: _word_for(eyes, verb, errno, job))
+        failed = refusal or failed
     return failed
 
 

@@ -88,7 +88,11 @@ class Changes:
         durable = self.core.update(live, history=history, new_ids=new_ids)
 
         def settle(done: asyncio.Future[None]) -> None:
-            done.result()
+            fault = done.exception()
+            if fault is not None:
+                if not future.done():
+                    future.set_exception(fault)
+                return
             for perform in after:
                 perform()
             if not future.done():
@@ -210,7 +214,7 @@ class Changes:
         if job.is_pending or is_over(job):
             return SlurmErrno.JOB_PENDING if job.is_pending else SlurmErrno.ALREADY_DONE
         if not any(step.step_id == change.step_id for step in self.core.memory.steps(job.job_id)):
-            return SlurmErrno.INVALID_STEP_ID
+            return SlurmErrno.INVALID_JOB_ID
         self.runtime.signal(_key(job), change.signal, "step", change.step_id)
         return control.NOTHING
 

@@ -83,9 +83,8 @@ def read_cluster(files: Mapping[str, str], conf_name: str, *, cpus: int, memory_
         gres_types=gres_types,
         values=tuple((BY_NAME[name].name, pair.value) for name, pair in plain.items()),
         without_effect=tuple(sorted([*notes, *nodes.without_effect], key=lambda note: note[1])),
-        **_control(hosts, plain),
     )
-    return _derived(msgspec.structs.replace(config, **_settings(plain)), plain)
+    return _derived(msgspec.structs.replace(config, **_control(hosts, plain), **_settings(plain)), plain)
 
 
 def _take_plain(line: ConfLine, plain: dict[str, Pair], notes: list[tuple[str, int, str]]) -> None:

@@ -195,11 +195,11 @@ def _expand_line(head: Pair, read: NodeLine, found: Nodes, gres: Sequence[GresLi
         if name in found.confs:
             raise head.error(f"Duplicated NodeName {name} in the config file")
         devices, shortage = devices_of(name, read.gres, gres)
-        found.confs[name] = NodeConf(
+        conf = NodeConf(
             name=name, address=address, host=host, port=port, features=read.features, gres=read.gres, devices=devices,
             state="DRAIN" if shortage else read.state, reason=shortage or read.reason, index=len(found.confs),
-            **layout, **plain,
         )  # fmt: skip
+        found.confs[name] = msgspec.structs.replace(conf, **layout, **plain)
 
 
 def read_node_sets(lines: Iterable[ConfLine], nodes: Nodes) -> dict[str, tuple[str, ...]]:

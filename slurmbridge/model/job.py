@@ -216,7 +216,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         ""  # why a running job is being ended: "cancel", "timeout", "requeue", "requeue_hold", "node_fail"
     )
     time_limit_end: float | None = None  # when the limit falls due, wall clock (display)
-    usage: "Usage | None" = None  # of the whole run, from the supervisors
+    usage: Usage | None = None  # of the whole run, from the supervisors
     revision: int = 0  # grows with each change
 
     @property

@@ -17,6 +17,7 @@ environment's names for it; kind is how the value is read; end "honoured", "reco
 two, why. BY_LONG and BY_SHORT index it; a long option may be cut to any unambiguous beginning unless WHOLE has it.
 """
 
+# fmt: off
 '''
 
 

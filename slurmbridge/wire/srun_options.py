@@ -5,6 +5,7 @@ environment's names for it; kind is how the value is read; end "honoured", "reco
 two, why. BY_LONG and BY_SHORT index it; a long option may be cut to any unambiguous beginning unless WHOLE has it.
 """
 
+# fmt: off
 OPTIONS = (
     ('accel-bind', '', 'required', (), '', 'recorded', 'recorded', 'CPUs are counted, not pinned, here: which cores of a node a task runs on changes speed alone.'),
     ('account', 'A', 'required', ('SLURM_ACCOUNT',), 'account', 'name', 'honoured', ''),

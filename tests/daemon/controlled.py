@@ -55,7 +55,7 @@ class TestNames(Names):
 
     def user(self, uid: int) -> UserRecord | None:
         name = next((name for name, number in USERS.items() if number == uid), None)
-        return name and UserRecord(uid=uid, gid=uid, name=name, home=f"/home/{name}", shell="/bin/sh") or None
+        return UserRecord(uid=uid, gid=uid, name=name, home=f"/home/{name}", shell="/bin/sh") if name else None
 
     def user_id(self, name: str) -> int | None:
         return USERS.get(name)
