@@ -1,4 +1,4 @@
-"""What does `sbatch -v` say of the options in force? The "defined options" lines, alphabetical, as Slurm words values."""
+"""What does `-v` of sbatch, srun and salloc say of the options in force? The "defined options" lines, alphabetical, as Slurm words values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ _FLAG_WORDS = {"oversubscribe": "oversubscribe", "no-requeue": "no-requeue"}
 Shown = Callable[[Typed, Draft, datetime.tzinfo], str]
 
 
-def defined_options(draft: Draft, *, verbose: int, wrap: str | None, cwd: str, tz: datetime.tzinfo) -> tuple[str, ...]:
+def defined_options(
+    draft: Draft, *, command: str = "sbatch", verbose: int, wrap: str | None, cwd: str, tz: datetime.tzinfo
+) -> tuple[str, ...]:
     """Lines without the program's name, options in Slurm's order."""
     shown = {"verbose": str(verbose)}
     if wrap is not None:
@@ -28,7 +30,7 @@ def defined_options(draft: Draft, *, verbose: int, wrap: str | None, cwd: str, t
         if typed.option.early:
             continue
         shown[long] = _file(long, draft, cwd) if long in _FILES else _shown(typed, draft, tz)
-    lines = [f"{long:<20}: {shown[long]}" for long in BY_LONG["sbatch"] if long in shown]
+    lines = [f"{long:<20}: {shown[long]}" for long in BY_LONG[command] if long in shown]
     return ("defined options", RULE, *lines, RULE, "end of defined options")
 
 

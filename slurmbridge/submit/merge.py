@@ -108,7 +108,7 @@ def first_pass(command: str, argv: Sequence[str]) -> CommandLine | Early | Usage
                 case "wrap":
                     wrap = given.value
         if found.problem:
-            return complain(argv[0], found.problem, exit_code=255 if command == "sbatch" else 1)
+            return complain(argv[0], found.problem, exit_code=255)
         components.append(tuple(found.options))
         if found.operands[:1] != (":",):
             return CommandLine(

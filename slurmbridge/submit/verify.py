@@ -32,9 +32,13 @@ class Verified(msgspec.Struct, frozen=True):
 _EXCLUSIVE_WITH_NTASKS_PER_GPU = ("gpus-per-task", "gpus-per-socket", "ntasks-per-node")
 
 
+SUBMISSION_FAILED = "Batch job submission failed: "
+"""What sbatch says before the controller's words; srun and salloc have words of their own."""
+
+
 def submission_failed(errno: SlurmErrno) -> Bad:
     """The controller's refusal, in sbatch's words."""
-    return error(f"Batch job submission failed: {errno.text}", 1)
+    return error(SUBMISSION_FAILED + errno.text, 1)
 
 
 def verify(draft: Draft, config: ClusterConfig, *, is_admin: bool = False, components: int = 1) -> Verified | Bad:
@@ -214,7 +218,7 @@ def _ports(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None
         return None
     if not draft.values.get("stepmgr"):
         return error("Slurmstepd step management must be enabled to use --resv-ports for job allocations", 1)
-    return error("Batch job submission failed: Requires more ports than can be reserved", 1)
+    return error(SUBMISSION_FAILED + "Requires more ports than can be reserved", 1)
 
 
 _CHECKS = (_gres_help, _reserved, _threads, _external, _sharing, _memory, _gpus, _tasks_and_nodes, _segment, _ports)
