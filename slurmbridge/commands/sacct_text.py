@@ -54,6 +54,7 @@ HELP = help_page(
         ("-T, --truncate", "cut start and end to the time given"),
         ("-u, --user=LIST", "only these users"),
         ("    --units=K|M|G|T|P", "memory in this unit"),
+        ("-U, --use-local-uid", "accepted: user ids are this machine's"),
         ("    --usage", "a short form of this text"),
         ("-v, --verbose", "accepted"),
         ("-V, --version", "the version"),

@@ -58,13 +58,14 @@ _MISSING: Final = {
     "reconfigure": "scontrol reconfigure reads the configuration again",
     "shutdown": "slurmbridge down stops the daemon, and with it this",
 }
-_HELP: Final = """\
+HELP: Final = """\
 sacctmgr [<OPTION>] [<COMMAND>]
     Valid <OPTION> values are:
      -h or --help: this text
      -i or --immediate: commit changes without a question
      --json[=data_parser]: JSON output of users and accounts
      -n or --noheader: no heading above the rows
+     -o or --oneliner: accepted; every record is one line anyway
      -p or --parsable: columns end in '|'
      -P or --parsable2: columns are separated by '|'
      -Q or --quiet: accepted; nothing but results and errors is printed anyway
@@ -98,7 +99,7 @@ def main(call: Call, site: Site) -> Command:
         yield err(*parsed.lines)
         return parsed.exit_code
     if parsed.has("help") or parsed.has("usage"):
-        yield Print(_HELP)
+        yield Print(HELP)
         return 0
     if parsed.has("version"):
         yield Print(VERSION + "\n")
@@ -147,7 +148,7 @@ def _run(session: Session, words: Sequence[str]) -> Command:
     elif verb == "version":
         yield Print(VERSION + "\n")
     elif verb == "help":
-        yield Print(_HELP)
+        yield Print(HELP)
     elif verb in _MISSING:
         yield err(f"sacctmgr: error: {verb} is not offered: {_MISSING[verb]}")
         return 1

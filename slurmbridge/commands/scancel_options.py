@@ -16,7 +16,7 @@ from slurmbridge.model.verdict import UsageError
 from slurmbridge.submit import getopt
 from slurmbridge.submit.getopt import Arg, Opt
 
-_OPTIONS = (
+OPTIONS = (
     Opt("account", "A", Arg.REQUIRED), Opt("admin-comment", "", Arg.REQUIRED), Opt("batch", "b"), Opt("ctld"),
     Opt("cron", "c"), Opt("full", "f"), Opt("hurry", "H"), Opt("interactive", "i"), Opt("clusters", "M", Arg.REQUIRED),
     Opt("cluster", "", Arg.REQUIRED, "clusters"), Opt("jobname", "", Arg.REQUIRED, "name"), Opt("me"),
@@ -44,6 +44,7 @@ Usage: scancel [-A account] [--batch] [--ctld] [--full] [--interactive] [-n job_
 HELP = """\
 Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
   -A, --account=account           only jobs of this account
+      --admin-comment=text        refused: scontrol update AdminComment= does it
   -b, --batch                     signal the batch shell only
   -c, --cron                      cancel a scrontab job
       --ctld                      send the request to the controller
@@ -51,6 +52,7 @@ Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
   -H, --hurry                     do not wait for burst buffers
   -i, --interactive               ask before each job
   -M, --clusters                  clusters to talk to
+      --me                        only your own jobs
   -n, --name=job_name             only jobs of this name
   -p, --partition=partition       only jobs in this partition
   -Q, --quiet                     no warnings
@@ -94,7 +96,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(call: Call, site: Site) -> Request | UsageError | str:
     """The request, the complaint, or "help", "usage", "version"."""
-    parsed = getopt.parse(_OPTIONS, call.argv)
+    parsed = getopt.parse(OPTIONS, call.argv)
     if isinstance(parsed, UsageError):
         return parsed
     values: dict[str, str] = {}

@@ -27,7 +27,7 @@ from slurmbridge.submit.getopt import Arg, Opt
 
 VERSION = f"slurm-wlm {SLURM_VERSION}"
 LEVELS = ("quiet", "fatal", "error", "info", "verbose", "debug", "debug2", "debug3", "debug4", "debug5")
-_OPTIONS = (
+OPTIONS = (
     Opt("all", "a"), Opt("details", "d"), Opt("help", "h"), Opt("hide"), Opt("clusters", "M", Arg.REQUIRED),
     Opt("cluster", "M", Arg.REQUIRED), Opt("future", "F"), Opt("oneliner", "o"), Opt("quiet", "Q"),
     Opt("uid", "u", Arg.REQUIRED), Opt("verbose", "v"), Opt("version", "V"), Opt("json", "", Arg.OPTIONAL),
@@ -76,7 +76,7 @@ class Keyword(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def main(call: Call, site: Site) -> Command:
-    parsed = getopt.parse(_OPTIONS, call.argv)
+    parsed = getopt.parse(OPTIONS, call.argv)
     if isinstance(parsed, UsageError):
         yield Print("".join(line + "\n" for line in parsed.lines), 2)
         return 1

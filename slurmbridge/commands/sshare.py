@@ -63,7 +63,7 @@ COLUMNS: Final = (
     Column("DeservedTRES", 20), Column("OverQuotaWeight", 15), Column("QueuePriority", 13),
 )  # fmt: skip
 _OURS: Final = frozenset({"DeservedTRES", "OverQuotaWeight", "QueuePriority"})
-_HELP: Final = """\
+HELP: Final = """\
 Usage:  sshare [OPTION]
   Valid OPTIONs are:
     -a, --all              list all users
@@ -108,7 +108,7 @@ def main(call: Call, site: Site) -> Command:
         yield Print("".join(line + "\n" for line in parsed.lines), 2)
         return parsed.exit_code
     if parsed.has("help") or parsed.has("usage"):
-        yield Print(_HELP)
+        yield Print(HELP)
         return 0
     if parsed.has("version"):
         yield Print(VERSION + "\n")

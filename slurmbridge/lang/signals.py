@@ -19,6 +19,8 @@ _NUMBERS = {
     "HUP": 1, "INT": 2, "QUIT": 3, "ABRT": 6, "KILL": 9, "USR1": 10, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15,
     "CHLD": 17, "CONT": 18, "STOP": 19, "TSTP": 20, "TTIN": 21, "TTOU": 22, "URG": 23, "XCPU": 24,
 }  # fmt: skip
+NAMES = tuple(_NUMBERS)
+"""What a signal may be called, besides its number."""
 _NAMES = {value: key for key, value in _NUMBERS.items()}
 _LAST = 64
 _MOST_SECONDS = 65535

@@ -1,0 +1,1 @@
+"""Man pages and shell completion, made from the option tables, the field registries and the words of each command."""
