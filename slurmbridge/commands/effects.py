@@ -6,8 +6,8 @@ A command parses `call.argv`, yields effects, and returns its exit code. It neve
 daemon (or the local interpreter, for what needs no daemon) performs the effects in order. `Site` gives reads of the
 controller's memory; they are plain calls, valid for the moment between two yields.
 
-Answers: `Print` None; `ReadFile`/`ReadStdin` -> FileData; `Submit` -> Submitted | Refused; `Change` -> Outcome; `ChangeAll` -> tuple[Outcome, ...];
-`WaitFor` -> tuple[Job, ...] (ended); `History` -> tuple[JobRow, ...]; `Fetch` -> bytes | Refused; `Alter` -> AlterOutcome.
+Answers: `Print` None; `ReadFile`/`ReadStdin`/`WriteFile` -> FileData; `Submit` -> Submitted | Refused; `Change` -> Outcome; `ChangeAll` -> tuple[Outcome, ...];
+`WaitFor` -> tuple[Job, ...] (ended); `WaitStart` -> Progress; `HandOver`/`Recall` -> Returned; `History` -> tuple[JobRow, ...]; `Fetch` -> bytes | Refused; `Alter` -> AlterOutcome.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import Job, JobSpec, Step
 from slurmbridge.model.plan import Reservation
 from slurmbridge.model.request import JobRequest
+from slurmbridge.model.statistics import Statistics
 from slurmbridge.model.verdict import Refused
 
 
@@ -75,6 +76,18 @@ class ReadStdin(msgspec.Struct, frozen=True, kw_only=True):
     line: bool = False
 
 
+class WriteFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file on the caller's side, made or replaced by the caller with its own rights and umask: answered by FileData.
+
+    `name` must be a word that the user typed, or be made of one as Slurm makes names (`slurm-JOB.sh`, `CLUSTER.cfg`):
+    the client refuses anything else. `mode`: permissions of a new file before the umask.
+    """
+
+    name: str
+    data: bytes
+    mode: int = 0o666
+
+
 class FileData(msgspec.Struct, frozen=True, kw_only=True):
     """`errno` 0: `data` is the content and `path` the absolute path it was found under. EFBIG: over the limit."""
 
@@ -98,13 +111,14 @@ class Submit(msgspec.Struct, frozen=True, kw_only=True):
 
     components: tuple[Component, ...]
     test_only: bool = False
-    batch: bool = True
+    batch: bool = True  # False: an allocation without a script; it is given up when its caller is gone
 
 
 class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     """Durable. For test_only: start, cpus, nodes text, partition instead of a job."""
 
     job_id: int
+    repeated: bool = False  # the caller had lost its connection and asked again: what was said need not be repeated
     warnings: tuple[str, ...] = ()
     start: float | None = None
     cpus: int = 0
@@ -115,8 +129,9 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
 class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One request about one job, array task(s) or het job, as the caller (rights are checked by the daemon).
 
-    verb: cancel | signal | hold | uhold | release | requeue | requeuehold | suspend | resume | update | top | notify.
+    verb: cancel | signal | hold | uhold | release | requeue | requeuehold | suspend | resume | update | top | notify | complete.
     For cancel and signal `signal` and `scope` count ("" all, "batch", "full", "steps").
+    complete: the owner gives an allocation without a script back, with the wait status of what it ran there in `fields`.
     For update `fields` are typed as slurmctld's update message (see commands.update).
     """
 
@@ -222,11 +237,52 @@ class Reports(msgspec.Struct, frozen=True, kw_only=True):
     end: float | None = None
 
 
-class RunStep(msgspec.Struct, frozen=True, kw_only=True):
-    """Hand the terminal over: the client talks to the job's first supervisor from here on (srun, sattach)."""
+class WaitStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Until the job is further than `known`, the caller catches a signal, or so many seconds are over."""
 
     job_id: int
-    request: bytes  # wire.step, encoded
+    known: str = "new"
+    seconds: float | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a job (all components of it) has come: new, waiting (the scheduler has looked at it), allocated, ready
+    (its supervisors met), over, gone (nothing is left to clean up). `signal`: what the caller caught meanwhile, 0: nothing."""
+
+    phase: str
+    signal: int = 0
+
+
+class HandOver(msgspec.Struct, frozen=True, kw_only=True):
+    """The allocation is the caller's: it runs a step in it ("step"), a command ("command"), or looks on ("attach").
+
+    `facts`: what the client must know besides (see `wire.client`, frame J). Answered when the client has finished, when
+    the job has ended before (`is_over`), or when the client caught a signal.
+    """
+
+    job_id: int
+    what: str
+    facts: tuple[tuple[str, Any], ...] = ()
+    env: tuple[tuple[str, str], ...] = ()
+
+
+class Recall(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing is left of the allocation: wait for the client alone. `signal`: to what runs there, 0: none."""
+
+    signal: int = 0
+
+
+class Returned(msgspec.Struct, frozen=True, kw_only=True):
+    """What the client says of what was handed over."""
+
+    code: int = 0  # exit code for the user
+    status: int = 0  # wait status for the job
+    is_over: bool = False  # the job ended first; the client goes on
+    signal: int = 0  # caught by the client, which goes on
+
+
+class PriorityFactors(msgspec.Struct, frozen=True, kw_only=True):
+    """What the planner made the priorities of its last cycle of: answered by tuple[model.plan.Factors, ...]."""
 
 
 class Sleep(msgspec.Struct, frozen=True):
@@ -235,7 +291,7 @@ class Sleep(msgspec.Struct, frozen=True):
     seconds: float
 
 
-Effect = Print | ReadFile | ReadStdin | Submit | Change | Alter | WaitFor | History | Fetch | Reports | RunStep | Sleep
+Effect = Print | ReadFile | ReadStdin | WriteFile | Submit | Change | Alter | WaitFor | History | Fetch | Reports | PriorityFactors | WaitStart | HandOver | Recall | Sleep
 Command = Generator[Effect, Any, int]
 """Yields effects, is sent their answers, returns the exit code."""
 
@@ -274,6 +330,9 @@ class Site(Protocol):
     def reservations(self) -> Sequence[Reservation]: ...
     def licenses_used(self) -> Mapping[str, int]: ...
     def usage(self) -> Sequence[UsageRow]: ...
+    def statistics(self) -> Statistics:
+        """What the controller counted about itself."""
+
     def time_zone(self, name: str) -> datetime.tzinfo:
         """Of the caller's TZ; the machine's when it is empty."""
 
@@ -301,6 +360,6 @@ class Site(Protocol):
 
 __all__ = [
     "Alter", "AlterOutcome", "Call", "Change", "ChangeAll", "Command", "Component", "Effect", "Fetch", "FileData", "History",
-    "JobFilter", "JobRow", "NoDaemon", "Outcome", "Print", "ReadFile", "ReadStdin", "Refused", "Reports", "RunStep",
-    "Site", "Sleep", "Submit", "Submitted", "WaitFor", "JobSpec",
+    "JobFilter", "JobRow", "NoDaemon", "Outcome", "Print", "PriorityFactors", "ReadFile", "ReadStdin", "Refused", "Reports", "WaitStart", "Progress", "HandOver", "Recall", "Returned",
+    "Site", "Sleep", "Submit", "Submitted", "WaitFor", "WriteFile", "JobSpec",
 ]  # fmt: skip

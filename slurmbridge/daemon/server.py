@@ -8,16 +8,19 @@ kernel says about the peer.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import socket
 import struct
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from slurmbridge.commands import effects as fx
 from slurmbridge.commands.table import find
+from slurmbridge.daemon import messages
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.performing import Performer
 from slurmbridge.errors import BridgeError
@@ -200,13 +203,17 @@ class Run:
         self._future: asyncio.Future[Any] | None = None
         self._asked = False
         self._ended = False
+        self._busy_s = 0.0  # time spent in the command itself
+        service.memory.tally.open += 1
 
     def advance(self, answer: Any) -> None:
         """Run the command until it ends or must wait."""
         send = self._command.send
         while not self._ended:
+            began = time.perf_counter()
             try:
                 effect = send(answer)
+                self._busy_s += time.perf_counter() - began
             except StopIteration as stop:
                 self._finish(int(stop.value or 0))
                 return
@@ -226,6 +233,7 @@ class Run:
                 return
             try:
                 future = self._service.performer.perform(self._call, effect)
+                future.add_done_callback(functools.partial(self._served, effect, time.perf_counter()))
                 if future.done():
                     answer = future.result()
                     continue
@@ -237,6 +245,12 @@ class Run:
             future.add_done_callback(self._resume)
             self._flush()
             return
+
+    def _served(self, effect: fx.Effect, began: float, future: asyncio.Future[Any]) -> None:
+        """For sdiag: who asked for what, and how long that took."""
+        kinds = messages.of_effect(effect)
+        if kinds:
+            self._service.memory.tally.request(kinds, self._call.uid, time.perf_counter() - began)
 
     def _resume(self, future: asyncio.Future[Any]) -> None:
         self._future = None
@@ -263,6 +277,9 @@ class Run:
             self._out.append(wire.frame(b"A", payload))
         elif type(effect) is fx.ReadStdin:
             self._out.append(wire.frame(b"I", wire.pack(str(effect.limit).encode(), b"l" if effect.line else b"")))
+        elif type(effect) is fx.WriteFile:
+            payload = wire.pack(os.fsencode(effect.name), b"%o" % effect.mode, effect.data)
+            self._out.append(wire.frame(b"W", payload))
         elif type(effect) is fx.RunStep:
             address = self._service.step_address(effect.job_id)
             self._out.append(wire.frame(b"T", wire.pack(address.encode(), effect.request)))
@@ -286,6 +303,8 @@ class Run:
 
     def abandon(self) -> None:
         """The caller is gone: what was submitted stays submitted, nothing more is done."""
+        if not self._ended:
+            self._service.memory.tally.open -= 1
         self._ended = True
         if self._future is not None:
             self._future.remove_done_callback(self._resume)
@@ -299,6 +318,11 @@ class Run:
         self._finish(code)
 
     def _finish(self, code: int) -> None:
+        tally, kinds = self._service.memory.tally, messages.of_command(self._call.argv)
+        if kinds:
+            tally.request(kinds, self._call.uid, self._busy_s)
+        if not self._ended:
+            tally.open -= 1
         self._ended = True
         self._out.append(wire.frame(b"X", str(code).encode()))
         self._flush()

@@ -6,13 +6,17 @@ with 4-byte lengths, `unpack` splits them again. A frame is at most 8 MiB, check
 Client to daemon
     H  hello: version, nonce (16 bytes), umask (octal), columns, sid, tty flags ("io": i stdin, o stdout is a terminal),
        host, cwd, rlimits ("NOFILE:1024:4096,..."), number of argv strings, argv..., environment as NAME=VALUE...
-    F  answer to A or I: errno (decimal), path, content
+    F  answer to A, I or W: errno (decimal), path, content
     S  a signal the client caught (decimal)
+    D  what J asked for is done: exit code, wait status for the job (decimal)
 Daemon to client
     O  bytes for stdout        E  bytes for stderr
     A  send a file: name, limit (decimal), "p" to search PATH or ""
     I  send standard input: limit (decimal), "l" for one line or ""
-    T  take over as a step: address of the supervisor's socket, request bytes (wire.step)
+    W  write a file: name, permissions (octal), content
+    J  you have an allocation: what to do in it ("step", "command", "attach"), facts as JSON, NAME=VALUE...
+       step and attach: {"job", "address" of the supervisor's socket, ...}; command: {"job", "argv", ...}
+    R  the allocation is gone: signal for what runs there (decimal, 0: none)
     L  run the command in the local interpreter
     X  exit code (decimal); the last frame
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run
-from fake_daemon import FakeDaemon, Peer
+from fake_daemon import FakeDaemon, Peer, Talk
 
 from slurmbridge.wire import client as frames
 
@@ -133,6 +133,58 @@ def test_one_line_of_standard_input_leaves_the_rest(run: Run, folder: Path) -> N
 
     with FakeDaemon(folder / "socket", talk):
         assert run("sacctmgr", input=b"y\nmore\n").stdout == b"y\n"
+
+
+def test_each_question_for_a_line_gets_the_next_line(run: Run, folder: Path) -> None:
+    def talk(peer: Peer) -> None:
+        for _ in range(3):
+            peer.send(b"I", b"4096", b"l")
+            peer.send(b"O", frames.unpack(peer.receive()[1])[2])
+        peer.send(b"X", b"0")
+
+    with FakeDaemon(folder / "socket", talk):
+        assert run("scontrol", input=b"first\nsecond\n").stdout == b"first\nsecond\n"
+
+
+def write(name: bytes, data: bytes, mode: bytes = b"666") -> Talk:
+    """Asks the client to write a file; prints the errno it answers."""
+
+    def talk(peer: Peer) -> None:
+        peer.send(b"W", name, mode, data)
+        peer.send(b"O", frames.unpack(peer.receive()[1])[0])
+        peer.send(b"X", b"0")
+
+    return talk
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        pytest.param(("dump", "oracle", "file=out.cfg"), b"out.cfg", id="behind-an-equals-sign"),
+        pytest.param(("write", "batch_script", "12", "out.sh"), b"out.sh", id="a-word"),
+        pytest.param(("write", "batch_script", "12"), b"slurm-12.sh", id="made-of-the-job"),
+        pytest.param(("dump", "oracle"), b"./oracle.cfg", id="made-of-the-cluster"),
+    ],
+)
+def test_a_file_that_was_named_is_written_with_the_callers_rights(
+    run: Run, folder: Path, words: tuple[str, ...], name: bytes
+) -> None:
+    with FakeDaemon(folder / "socket", write(name, b"new")):
+        (folder / os.fsdecode(name)).write_bytes(b"older and longer")
+        assert run("scontrol", *words).stdout == b"0"
+    assert (folder / os.fsdecode(name)).read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("name", [b".bashrc", b"racle.cfg", b"../oracle.cfg", b"oracle.cfg"])
+def test_no_other_file_is_written(run: Run, folder: Path, name: bytes) -> None:
+    with FakeDaemon(folder / "socket", write(name, b"new")):
+        assert run("sacctmgr", "dump", "oracle").stdout == b"%d" % errno.EACCES
+    assert not (folder / os.fsdecode(name)).exists()
+
+
+def test_a_file_that_cannot_be_written_is_an_errno(run: Run, folder: Path) -> None:
+    with FakeDaemon(folder / "socket", write(b"nowhere/out", b"new")):
+        assert run("sacctmgr", "dump", "oracle", "file=nowhere/out").stdout == b"%d" % errno.ENOENT
 
 
 def cut_after(out: bytes = b""):  # type: ignore[no-untyped-def]

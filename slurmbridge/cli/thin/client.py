@@ -1,11 +1,10 @@
 """What a Slurm command does on the user's side: send what was typed, then print what the daemon says.
 
-It decides nothing about the command: argv, environment and working directory go to the daemon, which asks for the files
-it needs (`A`) or standard input (`I`). A file is sent only when its name was typed or stands in a script already sent.
-Frames: `slurmbridge.wire.client`. Every millisecond counts here: built-in modules only, no `socket`, `os`, `json`, `re`.
+It decides nothing about the command: argv, environment and working directory go to the daemon, which asks for files
+(`A`), standard input (`I`) or to write a file (`W`): `files` says which. Frames: `slurmbridge.wire.client`.
+Every millisecond counts here: built-in modules only, no `socket`, `os`, `json`, `re`.
 
-Run as `python -I -S client.cpython-3NN.pyc COMMAND ARGUMENT...` by the commands' trampoline. Without a daemon the full
-interpreter takes over (`slurmbridge.cli.local`).
+Run as `python -I -S client.cpython-3NN.pyc COMMAND ARGUMENT...` by the trampoline; without a daemon by `cli.local`.
 """
 
 import _signal  # type: ignore[import-not-found]
@@ -239,13 +238,15 @@ class Session:
         self.skip = [0, 0, 0]  # of a repeated answer: what was printed already
         self.answers: dict[bytes, bytes] = {}  # to A and I, for a repetition: standard input can be read once
         self.seen: list[bytes] = []  # contents that were sent
+        self.lines: list[bytes] = []  # words from a prompt
+        self.asked = 0  # questions on this connection: each line is another answer
         self.connection: _socket.socket | None = None
         self.sending = False
         self.signals: list[int] = []
 
     def run(self, connection: _socket.socket) -> int:
         """Until the exit code; Cut when the daemon goes away before it."""
-        self.connection, self.skip = connection, list(self.printed)
+        self.connection, self.skip, self.asked = connection, list(self.printed), 0
         decoder = frames.Decoder()
         first = hello(self.argv, self.entries, self.nonce)
         if len(first) > frames.MAX_FRAME:
@@ -265,7 +266,7 @@ class Session:
                     self.print(2, payload)
                 elif kind == b"X":
                     return int(payload)
-                elif kind == b"A" or kind == b"I":
+                elif kind in b"AIW":
                     self.answer(kind, payload)
                 elif kind == b"T":
                     address, request = frames.unpack(payload)
@@ -305,17 +306,20 @@ class Session:
             self.send(frames.frame(b"S", b"%d" % number))
 
     def answer(self, kind: bytes, payload: bytes) -> None:
-        key = kind + payload
+        self.asked += 1
+        key = kind + b"%d " % (self.asked if kind == b"I" else 0) + payload
         if key not in self.answers:
-            files, parts = load("cli/thin", "files"), frames.unpack(payload)
-            if kind == b"I":
-                path = b""
+            files, parts, path, data = load("cli/thin", "files"), frames.unpack(payload), b"", b""
+            if kind == b"W":
+                errno, path = files.write(parts[0], int(parts[1], 8), parts[2], [*self.argv[1:], *self.lines])
+            elif kind == b"I":
                 errno, data = files.read_up_to(0, int(parts[0]), parts[1] == b"l")
+                self.lines += data.split() if parts[1] == b"l" else []
             elif files.was_named(parts[0], self.argv, self.seen):
                 folders = value_of(self.entries, b"PATH").split(b":") if parts[2] == b"p" else []
                 errno, path, data = files.find(parts[0], int(parts[1]), folders)
             else:
-                errno, path, data = EACCES, b"", b""
+                errno = EACCES
             self.seen.append(data)
             self.answers[key] = frames.frame(b"F", frames.pack(b"%d" % errno, path, data))
         self.send(self.answers[key])
@@ -359,8 +363,7 @@ def main(words: list[str]) -> int:
         return int(srun_client.main(words[retry:]))
     _signal.signal(_signal.SIGPIPE, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
-    frames = load("wire", "client")
-    session = Session(argv, entries)
+    frames, session = load("wire", "client"), Session(argv, entries)
     connection, dead = connect(command, entries)
     if connection is None:
         absent = load("cli/thin", "absent")
