@@ -39,14 +39,14 @@ if ! cmp -s requirements.lock "$folder/requirements.lock"; then
     cp requirements.lock "$folder/requirements.lock"
     rm -f "$folder/installed"
 fi
-listing=$(find slurmbridge grammar setup.py pyproject.toml -type f ! -path '*/__pycache__/*' | LC_ALL=C sort)
-if [[ ! -e $folder/installed || $listing != "$(<"$folder/installed")" ]] ||
-    [[ -n $(find slurmbridge grammar setup.py pyproject.toml -type f ! -path '*/__pycache__/*' -newer "$folder/installed" -print -quit) ]]; then
-    stamp=$(mktemp)
+# What the tree holds, by content: another checkout may have filled the folder since, or a file may be older than that.
+wanted=$(find slurmbridge grammar setup.py pyproject.toml -type f ! -path '*/__pycache__/*' -print0 | LC_ALL=C sort -z |
+    xargs -0 sha256sum | sha256sum)
+if [[ ! -e $folder/installed || $wanted != "$(<"$folder/installed")" ]]; then
+    rm -rf build slurmbridge.egg-info "$folder/installed"
+    status=0
+    "${pip[@]}" install --quiet --no-deps --no-build-isolation --force-reinstall . || status=$?
     rm -rf build slurmbridge.egg-info
-    "${pip[@]}" install --quiet --no-deps --no-build-isolation --force-reinstall . || { rm -rf build slurmbridge.egg-info "$stamp"; exit 1; }
-    rm -rf build slurmbridge.egg-info
-    printf '%s' "$listing" >"$folder/installed"
-    touch -r "$stamp" "$folder/installed" # what was edited during the build is newer
-    rm -f "$stamp"
+    ((status == 0)) && printf '%s\n' "$wanted" >"$folder/installed" # what was edited during the build differs next time
+    exit "$status"
 fi
