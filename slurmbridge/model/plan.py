@@ -75,6 +75,21 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: int = 0
 
 
+class Factors(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pending job's priority in one of its partitions is made of: factors in [0, 1] before they are weighed."""
+
+    job_id: int
+    partition: str
+    priority: int
+    age: float = 0.0
+    fairshare: float = 0.0
+    job_size: float = 0.0
+    partition_factor: float = 0.0
+    qos: float = 0.0
+    assoc: float = 0.0
+    tres: tuple[tuple[str, float], ...] = ()  # points of each TRES, weighed
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One cycle's answer. `version`: of the snapshot it was made from."""
 
@@ -85,3 +100,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     priorities: tuple[tuple[int, int], ...] = ()  # (job_id, priority) where it changed
     wake_at: float | None = None  # when a cycle is due even if nothing happens
     cycle_s: float = 0.0  # filled in by the worker
+    queue_length: int = 0  # jobs that wait, an array's tasks as one
+    looked_at: int = 0  # of them, those that a place was sought for
+    backfilled: int = 0  # starts past a job that waits for resources
+    backfilled_parts: int = 0  # of them, components of heterogeneous jobs
+    promises: int = 0  # starts that were promised to jobs that wait

@@ -44,8 +44,9 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
                 wake.append(blocked.until)
         if each.job.spec.deadline is not None and each.job.spec.deadline > now:
             wake.append(float(each.job.spec.deadline))
+    tally = Tally()
     starts = _run(
-        snapshot, config, now, memo, jobs, order.queue(jobs, priorities, snapshot.partitions), ready, verdicts
+        snapshot, config, now, memo, jobs, order.queue(jobs, priorities, snapshot.partitions), ready, verdicts, tally
     )
     wake += [edge for each in snapshot.reservations for edge in (each.start_time, each.end_time) if edge > now]
     changed = tuple(
@@ -61,8 +62,28 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
         ),
         priorities=changed,
         wake_at=min(wake) if wake else None,
+        queue_length=len(jobs),
+        looked_at=len(tally.looked_at),
+        backfilled=tally.backfilled,
+        backfilled_parts=tally.backfilled_parts,
+        promises=tally.promises,
     )
     return plan, memo
+
+
+class Tally(msgspec.Struct, kw_only=True):
+    """What one cycle did, for sdiag."""
+
+    looked_at: set[int] = msgspec.field(default_factory=set)
+    backfilled: int = 0
+    backfilled_parts: int = 0
+    promises: int = 0
+
+    def began(self, starts: int, *, parts: bool = False) -> None:
+        """Jobs start; past a promise to another it is called backfill."""
+        if self.promises:
+            self.backfilled += starts
+            self.backfilled_parts += starts if parts else 0
 
 
 def _run(
@@ -74,6 +95,7 @@ def _run(
     entries: Sequence[order.Entry],
     ready: set[int],
     verdicts: dict[int, Verdict],
+    tally: Tally,
 ) -> list[Start]:
     """Go through the queue once."""
     session = Session(snapshot, config, now, memo)
@@ -86,6 +108,8 @@ def _run(
         job = each.job
         if place not in ready or job.job_id in gone:
             continue
+        tally.looked_at.add(job.job_id)
+        begun = len(starts)
         if job.het_job_id:
             group = groups[job.het_job_id]
             gone.update(member.job.job_id for member in group)
@@ -95,6 +119,7 @@ def _run(
                 blocked: Blocked | None = reason
             else:
                 blocked = start_het(session, group, starts)
+                tally.began(len(starts) - begun, parts=True)
             if blocked is not None:
                 for member in group:
                     if member.job.job_id not in verdicts:
@@ -105,6 +130,7 @@ def _run(
         if blocked is None:
             start_one = start_array if job.is_array_record else start_single
             blocked = start_one(session, each, view, starts, memo.array_tasks)
+            tally.began(len(starts) - begun)
             if blocked is None:
                 gone.add(job.job_id)
                 verdicts.pop(job.job_id, None)
@@ -113,6 +139,7 @@ def _run(
                 session.settled[key] = blocked
         before = held_back.get(job.job_id)
         told, promised, nodes = session.wait(each, view, blocked)
+        tally.promises += promised is not None
         if before is None or (before.reason not in _OPEN and told.reason in _OPEN):
             held_back[job.job_id] = told
             _note(verdicts, job, told, promised, nodes)

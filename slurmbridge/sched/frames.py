@@ -11,7 +11,7 @@ import msgspec
 
 from slurmbridge.errors import ProtocolError
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Delta, Plan, Verdict
+from slurmbridge.model.plan import Delta, Factors, Plan, Verdict
 
 HEADER = struct.Struct("!I")
 MAX_FRAME = 1 << 30
@@ -31,7 +31,11 @@ class EstimateRequest(msgspec.Struct, frozen=True, kw_only=True, tag="estimate")
     now: float
 
 
-Request = CycleRequest | EstimateRequest
+class FactorsRequest(msgspec.Struct, frozen=True, kw_only=True, tag="factors"):
+    """What are the priorities of the last cycle made of (sprio)? Answer: Factors of every waiting job."""
+
+
+Request = CycleRequest | EstimateRequest | FactorsRequest
 
 
 class PlanAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="plan"):
@@ -42,13 +46,17 @@ class EstimateAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="estimate"):
     verdict: Verdict | None
 
 
+class FactorsAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="factors"):
+    factors: tuple[Factors, ...]
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True, tag="failure"):
     """The planner broke on this request; its next request must bring everything again."""
 
     text: str
 
 
-Answer = PlanAnswer | EstimateAnswer | Failure
+Answer = PlanAnswer | EstimateAnswer | FactorsAnswer | Failure
 
 _encoder = msgspec.msgpack.Encoder()
 _requests = msgspec.msgpack.Decoder(Request)
@@ -68,6 +76,11 @@ def encode_request(delta: Delta, now: float) -> bytes:
 def encode_estimate(job: Job, now: float) -> bytes:
     """An estimate request, framed."""
     return _frame(EstimateRequest(job=job, now=now))
+
+
+def encode_factors() -> bytes:
+    """A request for factors, framed."""
+    return _frame(FactorsRequest())
 
 
 def encode_answer(answer: Answer) -> bytes:
@@ -107,5 +120,5 @@ def decode_plan(body: bytes) -> Plan:
             return answer.plan
         case Failure():
             raise ProtocolError(f"planner: {answer.text}")
-        case EstimateAnswer():
-            raise ProtocolError("planner answered an estimate where a plan was due")
+        case EstimateAnswer() | FactorsAnswer():
+            raise ProtocolError("planner answered something else where a plan was due")

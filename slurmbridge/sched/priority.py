@@ -13,6 +13,7 @@ import numpy as np
 from slurmbridge.model.accounts import Accounting
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Factors
 from slurmbridge.model.tres import count, is_gpu
 from slurmbridge.sched.billing import weights
 from slurmbridge.sched.columns import Ints
@@ -30,31 +31,88 @@ def compute(
     """Priority of each job, in their order. `shares`: association id -> fair-share factor."""
     if not config.priority_type.endswith("multifactor"):
         return np.array([_fixed(each.job) or BASIC_TOP - each.job.job_id for each in jobs], dtype=np.int64)
-    size = len(jobs)
-    total = np.zeros(size)
-    if config.priority_weight_age:
-        tick = now // CALC_PERIOD_S * CALC_PERIOD_S
-        since = np.array([_accrued_since(each.job, now) for each in jobs], dtype=np.float64)
-        age = np.clip((tick - since) / max(config.priority_max_age, 1), 0.0, 1.0)
-        total += np.floor(config.priority_weight_age * age)
-    if config.priority_weight_fairshare:
-        fair = np.array([shares.get(each.job.spec.assoc_id, 0.0) for each in jobs])
-        total += np.floor(config.priority_weight_fairshare * fair)
-    if config.priority_weight_job_size:
-        total += np.floor(config.priority_weight_job_size * _size_factors(snapshot, jobs, config))
-    if config.priority_weight_partition:
-        total += np.floor(config.priority_weight_partition * _partition_factors(snapshot, jobs))
-    if config.priority_weight_qos:
-        total += np.floor(config.priority_weight_qos * _qos_factors(snapshot.accounting, jobs))
-    if config.priority_weight_assoc:
-        total += np.floor(config.priority_weight_assoc * _assoc_factors(snapshot.accounting, jobs))
+    parts = _parts(snapshot, jobs, config, shares, now)
+    total = _weighed(parts, config) + config.priority_weight_partition * _partition_factors(snapshot, jobs)
     if config.priority_weight_tres:
-        total += _tres_points(snapshot, jobs, config.priority_weight_tres)
+        total += np.array([sum(points for _, points in each) for each in _tres_points(snapshot, jobs, config)])
     nice = np.array([each.job.spec.nice for each in jobs], dtype=np.float64)
-    result = np.maximum(total - nice, 1.0).astype(np.int64)
+    result = _rounded(total - nice)
     fixed = np.array([_fixed(each.job) for each in jobs], dtype=np.int64)
     held = np.array([each.job.priority == 0 for each in jobs], dtype=np.bool_)
     return np.where(held, 0, np.where(fixed > 0, fixed, result))
+
+
+def explain(
+    snapshot: Snapshot, jobs: Sequence[Waiting], config: ClusterConfig, shares: Mapping[int, float], now: float
+) -> tuple[Factors, ...]:
+    """What `compute` weighs, job by job and partition by partition. Jobs whose priority was set have no factors."""
+    parts = _parts(snapshot, jobs, config, shares, now)
+    weighed = _weighed(parts, config)
+    by_partition = _factor_of_partitions(snapshot)
+    points = _tres_points(snapshot, jobs, config) if config.priority_weight_tres else [()] * len(jobs)
+    found = []
+    for place, each in enumerate(jobs):
+        job = each.job
+        fixed = _fixed(job)
+        values = {name: float(column[place]) for name, column in parts.items()}
+        for name in job.spec.partitions:
+            if fixed:
+                found.append(Factors(job_id=job.job_id, partition=name, priority=fixed))
+                continue
+            own = by_partition.get(name, 0.0)
+            total = weighed[place] + config.priority_weight_partition * own + sum(count for _, count in points[place])
+            priority = int(_rounded(np.array([total - job.spec.nice]))[0])
+            found.append(
+                Factors(
+                    job_id=job.job_id,
+                    partition=name,
+                    priority=priority,
+                    partition_factor=own,
+                    tres=points[place],
+                    **values,
+                )
+            )
+    return tuple(found)
+
+
+Column = np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+def _parts(
+    snapshot: Snapshot, jobs: Sequence[Waiting], config: ClusterConfig, shares: Mapping[int, float], now: float
+) -> dict[str, Column]:
+    """Factors that do not depend on the partition; 0 where a weight of 0 makes them meaningless."""
+    zeros = np.zeros(len(jobs))
+    parts = {"age": zeros, "fairshare": zeros, "job_size": zeros, "qos": zeros, "assoc": zeros}
+    if config.priority_weight_age:
+        tick = now // CALC_PERIOD_S * CALC_PERIOD_S
+        since = np.array([_accrued_since(each.job, now) for each in jobs], dtype=np.float64)
+        parts["age"] = np.clip((tick - since) / max(config.priority_max_age, 1), 0.0, 1.0)
+    if config.priority_weight_fairshare:
+        parts["fairshare"] = np.array([shares.get(each.job.spec.assoc_id, 0.0) for each in jobs], dtype=np.float64)
+    if config.priority_weight_job_size:
+        parts["job_size"] = _size_factors(snapshot, jobs, config)
+    if config.priority_weight_qos:
+        parts["qos"] = _qos_factors(snapshot.accounting, jobs)
+    if config.priority_weight_assoc:
+        parts["assoc"] = _assoc_factors(snapshot.accounting, jobs)
+    return parts
+
+
+def _weighed(parts: Mapping[str, Column], config: ClusterConfig) -> Column:
+    total: Column = (
+        config.priority_weight_age * parts["age"]
+        + config.priority_weight_fairshare * parts["fairshare"]
+        + config.priority_weight_job_size * parts["job_size"]
+        + config.priority_weight_qos * parts["qos"]
+        + config.priority_weight_assoc * parts["assoc"]
+    )
+    return total
+
+
+def _rounded(total: Column) -> Ints:
+    """Whole points: the fraction of the sum is dropped, not that of each part; the least priority is 1."""
+    return np.maximum(np.floor(total + 1e-9), 1.0).astype(np.int64)
 
 
 def _fixed(job: Job) -> int:
@@ -81,8 +139,7 @@ def _size_factors(
 
 
 def _partition_factors(snapshot: Snapshot, jobs: Sequence[Waiting]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    most = max((view.partition.priority_job_factor for view in snapshot.partitions.values()), default=1) or 1
-    factor = {name: view.partition.priority_job_factor / most for name, view in snapshot.partitions.items()}
+    factor = _factor_of_partitions(snapshot)
     by_names: dict[tuple[str, ...], float] = {}
     values = []
     for each in jobs:
@@ -92,6 +149,11 @@ def _partition_factors(snapshot: Snapshot, jobs: Sequence[Waiting]) -> np.ndarra
             value = by_names[names] = max((factor.get(name, 0.0) for name in names), default=0.0)
         values.append(value)
     return np.array(values, dtype=np.float64)
+
+
+def _factor_of_partitions(snapshot: Snapshot) -> dict[str, float]:
+    most = max((view.partition.priority_job_factor for view in snapshot.partitions.values()), default=1) or 1
+    return {name: view.partition.priority_job_factor / most for name, view in snapshot.partitions.items()}
 
 
 def _qos_factors(accounting: Accounting, jobs: Sequence[Waiting]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -107,13 +169,15 @@ def _assoc_factors(accounting: Accounting, jobs: Sequence[Waiting]) -> np.ndarra
 
 
 def _tres_points(
-    snapshot: Snapshot, jobs: Sequence[Waiting], text: str
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    snapshot: Snapshot, jobs: Sequence[Waiting], config: ClusterConfig
+) -> list[tuple[tuple[str, float], ...]]:
     """PriorityWeightTRES: each TRES as part of the partition's, weighted."""
-    points = np.zeros(len(jobs))
+    points: list[tuple[tuple[str, float], ...]] = []
+    wanted = weights(config.priority_weight_tres)
     totals: dict[tuple[str, str], int] = {}
-    for name, weight in weights(text):
-        for place, each in enumerate(jobs):
+    for each in jobs:
+        own: list[tuple[str, float]] = []
+        for name, weight in wanted:
             asked = count(each.job.spec.req_tres, name)
             if not asked:
                 continue
@@ -122,7 +186,8 @@ def _tres_points(
             if key not in totals:
                 totals[key] = _partition_total(snapshot, snapshot.partitions.get(partition), name)
             if totals[key]:
-                points[place] += int(weight * min(asked / totals[key], 1.0))
+                own.append((name, float(int(weight * min(asked / totals[key], 1.0)))))
+        points.append(tuple(own))
     return points
 
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from slurmbridge.sched import frames
+from slurmbridge.sched import frames, priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
 from slurmbridge.sched.snapshot import Snapshot
 
@@ -25,18 +25,24 @@ class Planner:
     def __init__(self) -> None:
         self._snapshot = Snapshot.empty()
         self._memo = Memo.empty()
+        self._planned_at = 0.0
 
     def answer(self, request: frames.Request) -> frames.Answer:
         match request:
             case frames.CycleRequest():
                 started = time.perf_counter()
                 self._snapshot = self._snapshot.apply(request.delta)
+                self._planned_at = request.now
                 plan, self._memo = plan_cycle(self._snapshot, self._snapshot.config, request.now, self._memo)
                 self._snapshot = self._snapshot.noted(plan)
                 return frames.PlanAnswer(plan=msgspec.structs.replace(plan, cycle_s=time.perf_counter() - started))
             case frames.EstimateRequest():
                 verdict = estimate(self._snapshot, self._snapshot.config, request.job, request.now)
                 return frames.EstimateAnswer(verdict=verdict)
+            case frames.FactorsRequest():
+                snapshot, waiting = self._snapshot, list(self._snapshot.waiting.values())
+                found = priority.explain(snapshot, waiting, snapshot.config, self._memo.shares, self._planned_at)
+                return frames.FactorsAnswer(factors=found)
 
 
 def _read(source: BinaryIO, size: int) -> bytes | None:
