@@ -29,7 +29,7 @@ class Names:
         self._users: dict[int, tuple[float, UserRecord | None]] = {}
         self._ids: dict[str, tuple[float, int | None]] = {}
         self._groups: dict[int, tuple[float, str]] = {}
-        self._members: dict[str, tuple[float, tuple[int, ...]]] = {}
+        self._members: dict[tuple[str, int], tuple[float, tuple[int, ...]]] = {}
 
     def user(self, uid: int) -> UserRecord | None:
         known = self._users.get(uid)
@@ -83,12 +83,12 @@ class Names:
 
     def groups(self, user: str, gid: int) -> tuple[int, ...]:
         """All group ids of a user, the primary one included."""
-        known = self._members.get(user)
+        known = self._members.get((user, gid))  # a caller may have come by a group that the user is not in
         now = self._clock()
         if known and now - known[0] < KEEP_S:
             return known[1]
         ids = tuple(os.getgrouplist(user, gid))
-        self._members[user] = (now, ids)
+        self._members[(user, gid)] = (now, ids)
         return ids
 
     def group_names(self, user: str) -> tuple[str, ...]:

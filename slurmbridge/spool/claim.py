@@ -11,6 +11,7 @@ An exit record is fsynced before it is sent and lives until the daemon has ackno
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -24,6 +25,8 @@ INIT = "init"
 """Pid and start time of the first process of a run's PID namespace."""
 RECORD, EXIT, CRASH, SCRIPT, STEP_SOCKET, PEER_SOCKET = "record", "exit", "crash", "slurm_script", "step", "peer"
 LOCK, EPOCH = ".lock", ".epoch"
+CLAIMING, POINTING, GOING = ".claim-", ".pointer-", ".gone-"
+"""Prefixes of what lives for a moment; what a killed process left of it is removed by `sweep`."""
 
 
 def folder_name(job: int, restarts: int, rank: int) -> str:
@@ -49,9 +52,13 @@ def write_file(path: str, data: bytes, *, mode: int = 0o600, sync: bool = False)
             view = view[os.write(fd, view) :]
         if sync:
             os.fsync(fd)
+        os.rename(temporary, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
     finally:
         os.close(fd)
-    os.rename(temporary, path)
     if sync:
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -91,7 +98,7 @@ def new_epoch(spool: str) -> str:
 def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict[str, Any]) -> str | None:
     """Take this run: its folder, or None when it is taken already or the epoch is over."""
     path = os.path.join(spool, folder_name(*key))
-    temporary = os.path.join(spool, ".claim-" + secrets.token_hex(8))
+    temporary = os.path.join(spool, CLAIMING + secrets.token_hex(8))
     os.mkdir(temporary, 0o711)
     os.chmod(temporary, 0o711)
     try:
@@ -113,7 +120,7 @@ def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict[str, A
 
 def set_pointer(spool: str, job: int, restarts: int) -> None:
     """`SPOOL/JOB` leads to the folder of the job's present run: the step socket is found by the job id alone."""
-    temporary = os.path.join(spool, ".pointer-" + secrets.token_hex(8))
+    temporary = os.path.join(spool, POINTING + secrets.token_hex(8))
     os.symlink(folder_name(job, restarts, 0), temporary)
     os.rename(temporary, os.path.join(spool, str(job)))
 
@@ -130,7 +137,7 @@ def drop_pointer(spool: str, job: int, restarts: int) -> None:
 
 def release(path: str) -> None:
     """Remove a run's folder. Only what was put there is removed, and nothing below it is followed."""
-    gone = os.path.join(os.path.dirname(path), ".gone-" + secrets.token_hex(8))
+    gone = os.path.join(os.path.dirname(path), GOING + secrets.token_hex(8))
     try:
         os.rename(path, gone)
     except FileNotFoundError:
@@ -139,10 +146,29 @@ def release(path: str) -> None:
 
 
 def _remove(folder: str) -> None:
-    """Runs have no folders in theirs."""
-    for name in os.listdir(folder):
-        os.unlink(os.path.join(folder, name))
-    os.rmdir(folder)
+    """Runs have no folders in theirs: one that somebody made there stays, and its parent with it."""
+    with contextlib.suppress(FileNotFoundError):  # somebody else removes it too
+        for name in os.listdir(folder):
+            with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                os.unlink(os.path.join(folder, name))
+        try:
+            os.rmdir(folder)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+
+
+def sweep(spool: str) -> None:
+    """After `new_epoch`: remove what processes left that were killed in the middle of a claim or a release.
+
+    A claim that is under way belongs to an earlier daemon and fails anyhow."""
+    for name in os.listdir(spool):
+        path = os.path.join(spool, name)
+        if name.startswith(POINTING):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+        elif name.startswith((CLAIMING, GOING)):
+            _remove(path)
 
 
 def is_alive(record: dict[str, Any]) -> bool:

@@ -99,8 +99,8 @@ class Batch:
     def _child(self, status: socket.socket) -> None:
         header, node = self._header, self._node
         lines: list[bytes] = []
-        spawn.set_limits(header["rlimits"], lines)
         node.identity.become()
+        spawn.set_limits(header["rlimits"], lines)
         os.umask(int(header["umask"]))
         cwd = spawn.enter_directory(header["work_dir"], lines)
         stdin, stdout, stderr = self.names()

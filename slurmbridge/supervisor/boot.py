@@ -12,7 +12,7 @@ import socket
 import traceback
 
 from slurmbridge.spool import claim, process
-from slurmbridge.supervisor import kernel
+from slurmbridge.supervisor import kernel, spawn
 from slurmbridge.supervisor.head import Head
 from slurmbridge.supervisor.loop import Loop
 from slurmbridge.supervisor.member import Member
@@ -29,6 +29,7 @@ def begin(fd: int) -> None:
         os.set_inheritable(fd, False)  # a received descriptor is born inheritable: jobs must not get this one
         _close_all_but(fd)
         kernel.set_name("sb-supervisor")
+        spawn.allow_many_files()
         link = socket.socket(fileno=fd)
         payload = _read_launch(link)
         if payload is not None:

@@ -1,8 +1,8 @@
 """Started by path before the daemon opens anything: forks supervisors and knows nothing else (design 8.8).
 
-    python -I -S .../slurmbridge/supervisor/forkserver.py FD
+    python -I -S .../slurmbridge/supervisor/forkserver.py FD FILES
 
-FD is a SOCK_SEQPACKET socket from the daemon; each message on it carries one descriptor, the supervisor's end of a
+FILES is the soft limit of open files that jobs begin with (the daemon may have raised its own). FD is a SOCK_SEQPACKET socket from the daemon; each message on it carries one descriptor, the supervisor's end of a
 fresh socketpair. The child closes all else and reads its launch from there. Single-threaded; standard library only;
 ends when the daemon's end of FD is closed. Supervisors live on.
 """
@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
 
 
-def main(fd: int) -> None:
+def main(fd: int, files: int) -> None:
     """Serve until the daemon is gone."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     from slurmbridge.supervisor import boot
 
     control = socket.socket(fileno=fd)
@@ -53,4 +55,4 @@ def main(fd: int) -> None:
 if __name__ == "__main__":
     # `-I -S` leaves only the standard library on the path; ours is two folders up
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), int(sys.argv[2]))

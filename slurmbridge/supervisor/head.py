@@ -28,6 +28,7 @@ from slurmbridge.wire import supervisor as wire
 
 DIAL_FIRST_S, DIAL_LAST_S = 0.1, 2.0
 ASSEMBLE_S = 60.0
+KEEP_AGAIN_S = 1.0
 
 WORDS = {
     "timeout": "DUE TO TIME LIMIT",
@@ -80,9 +81,12 @@ class Head:
     def run(self) -> None:
         """Until the run is over and acknowledged."""
         uid = int(self.header["uid"])
-        self._step_listener = Listener(self.loop, self.folder, claim.STEP_SOCKET, self.steps.connected, owner=uid)
-        claim.set_pointer(os.path.dirname(self.folder), self.job_id, self.key[1])
-        self.peers.assemble(ASSEMBLE_S)
+        try:
+            self._step_listener = Listener(self.loop, self.folder, claim.STEP_SOCKET, self.steps.connected, owner=uid)
+            claim.set_pointer(os.path.dirname(self.folder), self.job_id, self.key[1])
+            self.peers.assemble(ASSEMBLE_S)
+        except OSError as error:  # a full disk
+            self.fail(f"spool: {error}")
         self.loop.run()
 
     # ---- the run's beginning
@@ -213,8 +217,16 @@ class Head:
             "message": self._message,
         }
         report["sequence"] = self._sequence + 1
-        claim.write_file(os.path.join(self.folder, claim.EXIT), json.dumps(report).encode("ascii"), sync=True)
+        self._keep(report)
         self.report(report)
+
+    def _keep(self, report: dict[str, Any]) -> None:
+        """The exit record on the disk. While the disk is full the run's end is told all the same, and this is tried
+        again: only a supervisor that is killed meanwhile takes the record along."""
+        try:
+            claim.write_file(os.path.join(self.folder, claim.EXIT), json.dumps(report).encode("ascii"), sync=True)
+        except OSError:
+            self.loop.after(KEEP_AGAIN_S, lambda: self._keep(report))
 
     def _batch_step(self) -> dict[str, object]:
         ended = self._batch_end is not None or self._is_over

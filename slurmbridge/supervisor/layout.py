@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+MAX_TASKS_PER_NODE = 512
+"""MaxTasksPerNode of slurm.conf(5), its default."""
+TOO_MANY_TASKS = "Task count specification invalid"
 TOO_MANY = "More processors requested than permitted"
 NO_MEMORY = "Memory required by task is not available"
 NO_GRES = "Invalid generic resource (gres) specification"
@@ -79,6 +82,8 @@ def plan(request: dict[str, Any], job: int, places: list[Place]) -> Layout | Wai
         if asked_nodes is not None:
             notes.append(f"warning: can't run {ntasks} processes on {nodes} nodes, setting nnodes to {ntasks}")
         nodes = ntasks
+    if ntasks > MAX_TASKS_PER_NODE * max(1, nodes):
+        return Never((f"Unable to create step for job {job}: {TOO_MANY_TASKS}",))
     if len(chosen) < nodes:
         return Never((f"Unable to create step for job {job}: {BAD_NODES}",))
     over = bool(request.get("overcommit")) or external

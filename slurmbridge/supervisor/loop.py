@@ -267,8 +267,9 @@ class Listener:
 
 
 def dial(path: str) -> socket.socket:
-    """Connect to a unix socket, however long its path; OSError when nobody listens. The supervisor lives in `/`."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    """Connect to a unix socket, however long its path; OSError when nobody listens, or nobody takes calls at present (a
+    supervisor must never wait). The supervisor lives in `/`."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
     try:
         os.chdir(os.path.dirname(path))
         try:

@@ -1,7 +1,7 @@
 """How a process of a job comes into being: what happens between fork and exec.
 
-Order (design 8.8): session, signals, limits and umask, then groups, gid and uid, and only then the working directory
-and every file that the user named. Errors are written in Slurm's words to the job's stderr; the exit status then is the
+Order (design 8.8): session, signals, then groups, gid and uid, and only then limits (a user raises none above what the
+daemon was given), umask, the working directory and every file that the user named. Errors are written in Slurm's words to the job's stderr; the exit status then is the
 errno, as slurmstepd's. Nothing here returns: a child ends in exec or _exit.
 """
 
@@ -66,10 +66,20 @@ def reset_signals() -> None:
     for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    resource.setrlimit(resource.RLIMIT_NOFILE, FILES)
+
+
+FILES = resource.getrlimit(resource.RLIMIT_NOFILE)
+"""Of the fork server: jobs begin with it, whatever a supervisor needs for its many pipes."""
+
+
+def allow_many_files() -> None:
+    """For a supervisor: every task takes some."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (FILES[1], FILES[1]))
 
 
 def set_limits(limits: list[list[Any]], out: list[bytes]) -> None:
-    """Soft limits as at submission; hard ones are raised when allowed, never lowered below what is asked."""
+    """Soft limits as at submission, by the user: a hard one is raised only where that user may (root)."""
     for name, soft, _hard in limits:
         number = getattr(resource, f"RLIMIT_{name}", None)
         if number is None:
@@ -82,7 +92,7 @@ def set_limits(limits: list[list[Any]], out: list[bytes]) -> None:
             hard = soft
         try:
             resource.setrlimit(number, (soft, hard))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError) as error:
             reason = (
                 os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "Operation not permitted"
             )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from slurmbridge.supervisor import layout, spawn
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.step_env import part_of
+from slurmbridge.supervisor.step_request import checked, checked_programs, checked_signal
 from slurmbridge.supervisor.step_state import RunningStep, record_of, state_of
 from slurmbridge.supervisor.tasks import Tasks
 from slurmbridge.supervisor.usage import NOTHING, add
@@ -24,7 +25,7 @@ from slurmbridge.wire.supervisor import decode, encode, split_env
 if TYPE_CHECKING:
     from slurmbridge.supervisor.head import Head
 
-MAX_CONNECTIONS = 4096
+MAX_CONNECTIONS = 1024
 
 
 class Steps:
@@ -37,7 +38,7 @@ class Steps:
         self._live: dict[int, RunningStep] = {}
         self._waiting: list[RunningStep] = []
         self._records: list[dict[str, object]] = []
-        self._connections = 0
+        self._links: list[Link] = []  # to sruns
         self.terminating = False
         self.tasks = Tasks(head.node, head.header, base_env, lambda step, kind, load: self._answer(0, step, kind, load))
         self.tasks.is_blocked = lambda: any(step.link.is_full for step in self._live.values())
@@ -50,10 +51,10 @@ class Steps:
 
     def connected(self, sock: socket.socket, uid: int, pid: int) -> None:
         """Somebody dialled the run's step socket."""
-        if uid not in (0, int(self._head.header["uid"])) or self._connections >= MAX_CONNECTIONS:
+        self._links = [link for link in self._links if link.is_open]
+        if uid not in (0, int(self._head.header["uid"])) or len(self._links) >= MAX_CONNECTIONS:
             sock.close()
             return
-        self._connections += 1
         holder: list[Link] = []
         mine: list[RunningStep] = []
 
@@ -64,20 +65,22 @@ class Steps:
                     if version != wire.VERSION:
                         self._refuse(holder[0], ["srun: error: this srun is of another version than the job"])
                         return
-                    mine.append(RunningStep(holder[0], decode(request), split_env(env)))
+                    mine.append(RunningStep(holder[0], checked(decode(request)), split_env(env)))
                     self._admit(mine[0])
                 elif mine:
                     self._from_client(mine[0], kind, payload)
-            except (ValueError, KeyError, TypeError) as error:
-                self._refuse(holder[0], [f"srun: error: malformed request: {error}"])
+            except Exception as error:  # the border of a request: it fails alone, the job and its other steps go on
+                if mine:
+                    self._client_lost(mine[0])
+                self._refuse(holder[0], [f"srun: error: malformed request: {error!r}"])
 
         def on_lost() -> None:
-            self._connections -= 1
             if mine:
                 self._client_lost(mine[0])
 
         holder.append(Link(self._head.loop, sock, on_frame, on_lost, wire.MAX_FRAME))
         holder[0].on_drained = self._drained
+        self._links.append(holder[0])
 
     def _drained(self) -> None:
         if not self.tasks.is_blocked():
@@ -164,7 +167,7 @@ class Steps:
         if kind == wire.GO and step.plan is not None and not step.is_started:
             go = decode(payload) if payload else {}
             if "multi" in go:
-                step.request["multi"] = go["multi"]
+                step.request["multi"] = checked_programs(go["multi"], sum(len(ids) for ids in step.plan.tasks))
             self._launch(step)
             for early, content in step.early:
                 self._from_client(step, early, content)
@@ -180,7 +183,7 @@ class Steps:
             if value.get("why") and not step.announced:
                 self._say(step, str(value["why"]))
             step.cancelled = step.cancelled or bool(value.get("why"))
-            self._signal(step, int(value["signal"]))
+            self._signal(step, checked_signal(value["signal"]))
 
     def _launch(self, step: RunningStep) -> None:
         plan = step.plan

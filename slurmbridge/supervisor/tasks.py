@@ -302,8 +302,8 @@ class Tasks:
     ) -> None:
         node, step = self._node, part.spec
         lines: list[bytes] = []
-        spawn.set_limits(step["rlimits"], lines)
         node.identity.become()
+        spawn.set_limits(step["rlimits"], lines)
         os.umask(int(step["umask"]))
         cwd = spawn.enter_directory(str(step["cwd"]), lines, first=spec is step["tasks"][0])
         append = bool(step.get("append"))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -27,6 +30,20 @@ NODES = (LaunchNode(rank=0, node="n1", cpus=2), LaunchNode(rank=1, node="n2", cp
 SRUN = f"""srun() {{ {sys.executable} -I -S -c 'import sys; sys.path.insert(0, "{pathlib.Path(__file__).parents[2]}")
 from slurmbridge.cli import srun_client; sys.exit(srun_client.main(["srun"] + sys.argv[1:]))' "$@"; }}
 """
+
+
+FOREVER = f"sleep 321.{os.getpid()}"
+"""A program that ends only when it is made to, and that no other run of these tests has."""
+
+
+def runs_forever() -> bool:
+    """Whether a FOREVER is still there."""
+    words = FOREVER.replace(" ", "\0").encode() + b"\0"
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if entry.read_bytes() == words:
+                return True
+    return False
 
 
 class LocalBench:
@@ -126,10 +143,10 @@ def test_contract(rule: str, spaces: bool, state: pathlib.Path) -> None:
 @pytest.mark.parametrize("spaces", [True, False], ids=["namespaces", "subreaper"])
 def test_nothing_that_a_job_started_outlives_it(state: pathlib.Path, spaces: bool) -> None:
     async def rule(bench: LocalBench) -> None:
-        key = bench.launch(1, "#!/bin/bash\nsetsid setsid sleep 321.5 & sleep 321.5 & disown -a; sleep 0.2; exit 0\n")
+        key = bench.launch(1, f"#!/bin/bash\nsetsid setsid {FOREVER} & {FOREVER} & disown -a; sleep 0.2; exit 0\n")
         await bench.finish(key)
         await asyncio.sleep(0.1)
-        assert subprocess.run(["pgrep", "-f", "^sleep 321.5"], check=False).returncode == 1
+        assert not runs_forever()
 
     use(state, rule, spaces=spaces)
 
@@ -334,7 +351,8 @@ def test_exact_steps_share_the_job_and_plain_ones_wait(state: pathlib.Path) -> N
     async def rule(bench: LocalBench) -> None:
         script = "#!/bin/bash\n" + SRUN + (
             "for i in 1 2 3 4; do srun --exact -N1 -n1 sh -c 'sleep 0.5; echo $SLURMD_NODENAME' & done; wait\n"
-            "srun -n4 sleep 0.3 & sleep 0.2; srun -n4 echo late; wait\n"
+            "srun -n4 sh -c 'touch running; until [ -e waiting ]; do sleep 0.02; done; sleep 1' &\n"
+            "until [ -e running ]; do sleep 0.02; done; touch waiting; srun -n4 echo late; wait\n"
         )  # fmt: skip
         key = bench.launch(1, script, nodes=NODES, env={"SLURM_NNODES": "2"})
         lines = (await bench.finish(key)).splitlines()
@@ -346,9 +364,10 @@ def test_exact_steps_share_the_job_and_plain_ones_wait(state: pathlib.Path) -> N
 
 def test_a_step_ends_with_its_srun(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
-        script = (
-            "#!/bin/bash\n" + SRUN + "srun sleep 322.5 & sleep 0.6; kill -9 %1; pkill -9 -f [s]run_client; sleep 0.5\n"
-        )
+        script = "#!/bin/bash\n" + SRUN + (
+            "srun sh -c 'touch running; exec sleep 300' & until [ -e running ]; do sleep 0.02; done\n"
+            "kill -9 $(cat /proc/$!/task/$!/children); wait; sleep 0.5\n"
+        )  # fmt: skip
         key = bench.launch(1, script)
         await bench.finish(key)
         assert [step.state.name for step in ended(bench, key)[0].steps[1:]] == ["CANCELLED"]
@@ -433,12 +452,12 @@ def test_an_end_is_read_from_its_record_when_the_supervisor_died_too(state: path
 @pytest.mark.parametrize("spaces", [True, False], ids=["namespaces", "subreaper"])
 def test_a_killed_supervisor_takes_its_job_along_and_the_run_is_lost(state: pathlib.Path, spaces: bool) -> None:
     async def rule(bench: LocalBench) -> None:
-        key = bench.launch(1, "#!/bin/sh\nsleep 323.5 &\nsleep 323.5\n")
-        await bench.pass_time(0.4, lambda: False)
+        key = bench.launch(1, f"#!/bin/sh\n{FOREVER} &\n{FOREVER}\n")
+        await bench.pass_time(5, lambda: bool(bench.reports) and runs_forever())
         os.kill(supervisor_of(state), signal.SIGKILL)
         await bench.pass_time(5, lambda: any(isinstance(report, Lost) for report in bench.reports))
         assert any(isinstance(report, Lost) for report in bench.reports)
-        assert subprocess.run(["pgrep", "-f", "^sleep 323.5"], check=False).returncode == 1
+        assert not runs_forever()
         assert not ended(bench, key)
 
     use(state, rule, spaces=spaces)
@@ -457,12 +476,12 @@ def test_a_killed_rank_fails_the_whole_run(state: pathlib.Path) -> None:
 
 
 def test_a_run_that_nobody_expects_is_ended(state: pathlib.Path) -> None:
-    die_after(state, "#!/bin/sh\nsleep 324.5\n", reports=1)
+    die_after(state, f"#!/bin/sh\n{FOREVER}\n", reports=1)
 
     async def rule(bench: LocalBench) -> None:
         await bench.runtime.adopt([])
         await bench.pass_time(6, lambda: not (state / "spool/1.0.0").exists())
-        assert subprocess.run(["pgrep", "-f", "^sleep 324.5"], check=False).returncode == 1
+        assert not runs_forever()
         assert bench.reports == []
 
     use(state, rule)
@@ -483,6 +502,142 @@ def test_a_killed_fork_server_is_started_anew(state: pathlib.Path) -> None:
         assert await bench.finish(bench.launch(1, "#!/bin/sh\necho alive\n")) == "alive\n"
 
     use(state, rule)
+
+
+def test_runs_whose_launch_died_with_the_fork_server_run_once_and_can_be_killed(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        os.kill(bench.runtime._server.pid, signal.SIGSTOP)
+        keys = [bench.launch(number, "#!/bin/sh\necho once\n") for number in range(1, 6)]
+        last = bench.launch(6, "#!/bin/sh\nsleep 60\n")
+        os.kill(bench.runtime._server.pid, signal.SIGKILL)
+        lost = lambda: [each.key for each in bench.reports if isinstance(each, Lost)]  # noqa: E731
+        await bench.pass_time(10, lambda: len(lost()) == 6)
+        for key in lost():
+            bench.launch(key.job_id, "#!/bin/sh\nsleep 60\n" if key == last else "#!/bin/sh\necho once\n")
+        assert [await bench.finish(key) for key in keys] == ["once\n"] * 5
+        await asyncio.sleep(0.2)
+        assert not ended(bench, last), "an acknowledged start takes nothing away"
+        bench.runtime.kill(last, "cancelled")
+        await bench.pass_time(10, lambda: bool(ended(bench, last)))
+        assert ended(bench, last)[0].why == "cancelled"
+
+    use(state, rule)
+
+
+def test_killing_a_run_that_nobody_has_proves_that_it_is_gone(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        bench.runtime.kill(RunKey(9, 0), "cancelled")
+        await bench.pass_time(5, lambda: bool(bench.reports))
+        assert [type(report) for report in bench.reports] == [Lost]
+
+    use(state, rule)
+
+
+def test_what_killed_processes_left_in_the_spool_is_removed_at_the_next_start(state: pathlib.Path) -> None:
+    spool = state / "spool"
+    spool.mkdir()
+    for name in (".claim-12", ".gone-12"):
+        (spool / name).mkdir()
+        (spool / name / "record").write_text("{}")
+    (spool / ".pointer-12").symlink_to("12.0.0")
+
+    async def rule(bench: LocalBench) -> None:
+        assert sorted(os.listdir(spool)) == sorted([".epoch", ".lock", *([".hosts"] if IS_ROOT else [])])
+
+    use(state, rule)
+
+
+def _dial_step(state: pathlib.Path, data: bytes) -> bytes:
+    """What the step socket of job 1 answers to these bytes."""
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(5)
+        folder = os.open(state / "spool/1.0.0", os.O_RDONLY)
+        try:
+            sock.connect(f"/proc/self/fd/{folder}/step")
+        finally:
+            os.close(folder)
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+        answer = b""
+        while part := sock.recv(65536):
+            answer += part
+        return answer
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"[1]", b'"x"', b"{}", b'{"argv":5}', b'{"ntasks":1e400}', b'{"ntasks":-3,"argv":["x"]}', b"[" * 100_000,
+        b'{"argv":["true"],"nodes":"many"}', b'{"argv":["true"],"cpus_per_task":{}}', b'{"argv":["true"],"relative":9}',
+        b'{"argv":["true"],"ntasks":1000000000000,"overcommit":true}', b'{"argv":["true"],"nodelist":[[]]}',
+    ],
+)  # fmt: skip
+def test_a_malformed_step_request_ends_nothing_but_itself(state: pathlib.Path, request_: bytes) -> None:
+    async def rule(bench: LocalBench) -> None:
+        from slurmbridge.wire import step as wire
+        from slurmbridge.wire.client import frame, pack
+
+        key = bench.launch(1, "#!/bin/bash\n" + SRUN + "until [ -e go ]; do sleep 0.05; done; srun echo fine\n")
+        await bench.pass_time(5, lambda: bool(bench.reports))
+        hello = frame(wire.REQUEST, pack(wire.VERSION, request_, b"")) + frame(wire.GO, b"")
+        for data in (hello, hello[:-9], frame(b"?", b"x"), b"\xff" * 9):
+            await asyncio.get_running_loop().run_in_executor(None, _dial_step, state, data)
+        (bench.out / "go").touch()
+        assert await bench.finish(key) == "fine\n"
+
+    use(state, rule)
+
+
+def test_a_job_may_have_any_number_of_steps_one_after_the_other(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        from slurmbridge.supervisor.steps import MAX_CONNECTIONS
+
+        key = bench.launch(1, "#!/bin/bash\n" + SRUN + "until [ -e go ]; do sleep 0.05; done; srun echo fine\n")
+        await bench.pass_time(5, lambda: bool(bench.reports))
+
+        def many() -> None:
+            from slurmbridge.wire import step as wire
+            from slurmbridge.wire.client import frame, pack
+
+            refused = frame(wire.REQUEST, pack(b"no such version", b"{}", b""))
+            for _ in range(MAX_CONNECTIONS + 50):
+                _dial_step(state, refused)
+
+        await asyncio.get_running_loop().run_in_executor(None, many)
+        (bench.out / "go").touch()
+        assert await bench.finish(key) == "fine\n"
+
+    use(state, rule)
+
+
+def test_a_node_takes_more_tasks_than_a_process_may_have_files_by_default(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        nodes = (LaunchNode(rank=0, node="n1", cpus=400),)
+        key = bench.launch(1, "#!/bin/bash\n" + SRUN + "ulimit -Sn; srun -n400 echo x | wc -l\n", nodes=nodes)
+        own = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        assert (await bench.finish(key, 60)).split() == [str(own), "400"]
+
+    use(state, rule)
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="root")
+def test_a_user_gets_no_limit_above_the_daemons_own_by_asking() -> None:
+    async def rule(bench: LocalBench) -> None:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        bench.out.chmod(0o777)
+        script = "#!/bin/bash\nulimit -Hn\n"
+        key = bench.launch(1, script, uid=61234, gid=61234, rlimits=(("NOFILE", hard + 5, hard + 5),))
+        first, second = (await bench.finish(key)).splitlines()
+        assert f"error: Can't propagate RLIMIT_NOFILE of {hard + 5} from submit host: " in first
+        assert second == str(hard)
+
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        os.chmod(folder, 0o755)
+        state = pathlib.Path(folder, "state")
+        state.mkdir(mode=0o711)
+        use(state, rule)
 
 
 def test_a_run_is_claimed_once(state: pathlib.Path) -> None:

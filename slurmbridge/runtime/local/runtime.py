@@ -74,25 +74,27 @@ class LocalRuntime:
         os.chmod(self._spool, 0o711 if is_root else 0o700)
         self._hosts = write_hosts(self._spool, self._addresses, config.control_host) if is_root else ""
         self._epoch = claim.new_epoch(self._spool)
+        claim.sweep(self._spool)
 
     async def adopt(self, expected: Sequence[RunKey]) -> None:
         """See the protocol; reports come as supervisors dial in or are proved gone."""
         known = set(expected)
         claimed: set[RunKey] = set()
+        with_head: set[RunKey] = set()
         for job, restarts, rank in found.claims(self._spool):
             key = RunKey(job, restarts)
             claimed.add(key)
             if key in known:
                 if rank == 0:
+                    with_head.add(key)
                     self._look_soon(self._run(key))
             else:
                 self._unknown.add(key)
         rebooted = found.is_rebooted(self._state)
         for key in known - claimed:
             self._report(Lost(key=key, sequence=PROVED, time=time.time(), message=rebooted or NEVER_STARTED))
-        for key in known & claimed:
-            if (key.job_id, key.restarts, 0) not in found.claims(self._spool):
-                self._look_soon(self._run(key))
+        for key in (known & claimed) - with_head:
+            self._look_soon(self._run(key))
         for key in self._unknown:
             self._sweep_soon(key)
         found.remember_boot(self._state)
@@ -126,8 +128,8 @@ class LocalRuntime:
         return True
 
     def launch(self, launch: Launch) -> None:
-        """Fork the supervisors of all ranks."""
-        run = self._run(launch.key)
+        """Fork the supervisors of all ranks. OSError: not all could be; what was begun ends by itself."""
+        run = self._fresh_run(launch.key)
         token = secrets.token_hex(16)
         ranks = [
             {
@@ -144,7 +146,12 @@ class LocalRuntime:
             header = self._header(launch, token, ranks, node.rank)
             script = (launch.script or b"") if node.rank == 0 else b""
             payload = wire.encode_launch(header, script, env if node.rank == 0 else b"", base_env)
-            self._attach(run, node.rank, self._server.fork())
+            try:
+                link = self._server.fork()
+            except OSError:
+                self._forget(run)  # a rank that was begun dials in and hears that it is not wanted
+                raise
+            self._attach(run, node.rank, link)
             run.channels[node.rank].send(wire.LAUNCH, payload)
 
     def _header(self, launch: Launch, token: str, ranks: list[dict[str, object]], rank: int) -> dict[str, object]:
@@ -203,6 +210,8 @@ class LocalRuntime:
             channel.send(wire.ACK, wire.encode({"sequence": sequence}))
 
     def kill(self, key: RunKey, why: str) -> None:
+        if key not in self._runs:  # nobody would ever report its end: prove it
+            self._look_soon(self._run(key))
         self._command(key, wire.KILL, wire.encode({"why": why}))
 
     def signal(self, key: RunKey, signal: int, scope: str, step_id: int | None = None) -> None:
@@ -252,6 +261,16 @@ class LocalRuntime:
         run = self._runs.get(key)
         if run is None:
             run = self._runs[key] = Run(key)
+        return run
+
+    def _fresh_run(self, key: RunKey) -> Run:
+        """For a (new) launch: nothing of an earlier attempt counts any more but the commands that wait."""
+        run = Run(key)
+        old = self._runs.get(key)
+        if old is not None:
+            run.pending, run.look_s = old.pending, old.look_s  # an attempt that fails again comes later
+            self._forget(old)
+        self._runs[key] = run
         return run
 
     def _forget(self, run: Run) -> None:

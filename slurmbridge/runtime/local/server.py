@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import resource
 import socket
 import subprocess
 import sys
@@ -17,13 +18,14 @@ class ForkServer:
     """A running fork server. `fork()` gives the daemon's end of a new supervisor's socketpair."""
 
     def __init__(self) -> None:
+        self._files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]  # before the daemon takes more: jobs begin with it
         self._start()
 
     def _start(self) -> None:
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         program = pathlib.Path(str(slurmbridge.__file__)).parent / "supervisor" / "forkserver.py"
         self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(program), str(theirs.fileno())],
+            [sys.executable, "-I", "-S", str(program), str(theirs.fileno()), str(self._files)],
             stdin=subprocess.DEVNULL,
             pass_fds=(theirs.fileno(),),
             env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
