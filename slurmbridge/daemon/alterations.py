@@ -163,8 +163,12 @@ class Alterations:
         durable = self.core.journal.write(ops)
 
         def settle(done: asyncio.Future[None]) -> None:
-            done.result()
-            if not future.done():
+            if future.done():
+                return
+            fault = done.exception()
+            if fault is not None:
+                future.set_exception(fault)
+            else:
                 future.set_result(AlterOutcome(detail=detail))
 
         durable.add_done_callback(settle)

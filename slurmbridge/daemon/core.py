@@ -82,11 +82,18 @@ class Core:
         if new_ids:
             writes.append(PutMark(name="next_job_id", value=str(self.ids.following)))
         durable = self.journal.write(writes)
-        durable.add_done_callback(lambda _: self._announce(changed))
+        durable.add_done_callback(lambda done: self._settled(done, changed))
         return durable
 
     def place(self, job: Job) -> None:
         """Memory, node use, licences and planner; nothing durable."""
+    def _settled(self, done: asyncio.Future[None], jobs: Sequence[Job]) -> None:
+        fault = done.exception()
+        if fault is None:
+            self._announce(jobs)
+        else:  # a record that the store cannot take: what it takes next of these jobs makes it right again
+            log.error("event=core.not_stored jobs=%r", [job.job_id for job in jobs[:20]], exc_info=fault)
+
         memory = self.memory
         before = memory.table.put(job)
         memory.node_table.account(before, job, self.clock())
@@ -211,13 +218,47 @@ class Core:
         """Forget jobs that ended MinJobAge ago (the store keeps them)."""
         limit = self.clock() - self.memory.config.min_job_age
         table = self.memory.table
+    # ---- those who wait for a start ----
+
+    def note_ready(self, job: Job) -> None:
+        """All supervisors of this run met: steps can be run in it."""
+        self._ready.add((job.job_id, job.restarts))
+        self._stir(job)
+
+    def progress(self, job_id: int) -> str:
+        """How far a job has come: see `commands.effects.Progress`."""
+        family = self.memory.table.family(job_id)
+        if all(is_over(job) for job in family):
+            return "gone"
+        if any(job.is_finished for job in family):
+            return "over"
+        if all((job.job_id, job.restarts) in self._ready for job in family):
+            return "ready"
+        if not any(job.is_pending for job in family):
+            return "allocated"
+        return "new" if all(job.reason in ("", Reason.NONE) for job in family) else "waiting"
+
+    def moved(self, job_id: int) -> asyncio.Future[None]:
+        """Resolves when something about this job (or a component of it) changes."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watchers.setdefault(job_id, []).append(future)
+        return future
+
+    def _stir(self, job: Job) -> None:
+        if not self._watchers:
+            return
+        for key in {job.job_id, job.het_job_id} - {0}:
+            for watcher in self._watchers.pop(key, ()):
+                if not watcher.done():
+                    watcher.set_result(None)
+
         old = [job for job in table if is_over(job) and (job.end_time or 0.0) < limit]
         for job in old:
-            if job.array_job_id and not all(is_over(task) for task in table.of_array(job.array_job_id)):
-                continue
-            table.forget(job)
+            if job.array_job_id not in unfinished:
+                table.forget(job)
 
 
+        unfinished = {job.array_job_id for job in table if job.array_job_id and not is_over(job)} if old else set()
 def new_sluid() -> str:
     """A cluster-wide unique id in Slurm's form: `s` and 13 Crockford base-32 digits."""
     number = int.from_bytes(os.urandom(8), "big")

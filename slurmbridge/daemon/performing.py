@@ -83,7 +83,17 @@ class Performer:
         if many.done():
             return _now(many.result()[0])
         one: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        many.add_done_callback(lambda done: one.set_result(done.result()[0]) if not one.done() else None)
+
+        def settle(done: asyncio.Future[Any]) -> None:
+            fault = done.exception()
+            if one.done():
+                return
+            if fault is not None:
+                one.set_exception(fault)
+            else:
+                one.set_result(done.result()[0])
+
+        many.add_done_callback(settle)
         return one
 
     def _wait(self, call: fx.Call, effect: fx.WaitFor) -> asyncio.Future[Any]:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 
 from slurmbridge.daemon.plans import Plans
@@ -20,7 +21,18 @@ from slurmbridge.sched import frames
 log = logging.getLogger(__name__)
 
 REST_LIMIT_S = 1.0  # longest pause between cycles under load
+ANSWER_LIMIT_S = 120.0  # a planner that says nothing for so long is ended and started anew
+TRIES = 2
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0  # before a broken planner is started again
+
+
+class _Estimate:
+    """A question of `sbatch --test-only`."""
+
+    __slots__ = ("future", "job", "tries")
+
+    def __init__(self, job: Job, future: asyncio.Future[Verdict | None]) -> None:
+        self.job, self.future, self.tries = job, future, 0
 
 
 class Planning:
@@ -33,14 +45,22 @@ class Planning:
         self.cycles = 0
         self.last_cycle_s = 0.0
         self._wake_at: float | None = None
-        self._estimates: list[tuple[Job, asyncio.Future[Verdict | None]]] = []
+        self._estimates: deque[_Estimate] = deque()
+        self._curious: list[asyncio.Future[tuple[Factors, ...]]] = []
         self._task: asyncio.Task[None] | None = None
         self._worker: asyncio.subprocess.Process | None = None
 
     def estimate(self, job: Job) -> asyncio.Future[Verdict | None]:
         """When and where this job would start if it were submitted now."""
         future: asyncio.Future[Verdict | None] = asyncio.get_running_loop().create_future()
-        self._estimates.append((job, future))
+        self._estimates.append(_Estimate(job, future))
+        self._wakeup.set()
+        return future
+
+    def factors(self) -> asyncio.Future[tuple[Factors, ...]]:
+        """What the priorities of the next cycle are made of."""
+        future: asyncio.Future[tuple[Factors, ...]] = asyncio.get_running_loop().create_future()
+        self._curious.append(future)
         self._wakeup.set()
         return future
 
@@ -84,6 +104,7 @@ class Planning:
     async def _cycle(self) -> None:
         worker = await self._ensure_worker()
         if not self._plans.core.journal.healthy:
+            await self._answer_estimates(worker)
             await asyncio.sleep(0.5)
             self._wakeup.set()
             return
@@ -93,14 +114,37 @@ class Planning:
         self.cycles += 1
         self._wake_at = plan.wake_at
         self._plans.apply(plan)
-        estimates, self._estimates = self._estimates, []
-        for job, future in estimates:
-            answer = frames.decode_answer(await self._ask(worker, frames.encode_estimate(job, self._clock())))
-            if not future.done():
-                future.set_result(answer.verdict if isinstance(answer, frames.EstimateAnswer) else None)
+        await self._answer_estimates(worker)
+        if self._curious:
+            answer = frames.decode_answer(await self._ask(worker, frames.encode_factors()))
+            found = answer.factors if isinstance(answer, frames.FactorsAnswer) else ()
+            curious, self._curious = self._curious, []
+            for future in curious:
+                if not future.done():
+                    future.set_result(found)
+
+    async def _answer_estimates(self, worker: asyncio.subprocess.Process) -> None:
+        """A question that breaks the planner is asked of the next one too, until it has broken `TRIES` of them."""
+        while self._estimates:
+            estimate = self._estimates[0]
+            estimate.tries += 1
+            if estimate.future.done() or estimate.tries > TRIES:
+                verdict = None
+            else:
+                request = frames.encode_estimate(estimate.job, self._clock())
+                answer = frames.decode_answer(await self._ask(worker, request))
+                verdict = answer.verdict if isinstance(answer, frames.EstimateAnswer) else None
+            self._estimates.popleft()
+            if not estimate.future.done():
+                estimate.future.set_result(verdict)
 
     async def _ask(self, worker: asyncio.subprocess.Process, request: bytes) -> bytes:
-        """One request, one answer's body."""
+        """One request, one answer's body. TimeoutError: the planner hangs."""
+        async with asyncio.timeout(ANSWER_LIMIT_S):
+            return await self._exchange(worker, request)
+
+    @staticmethod
+    async def _exchange(worker: asyncio.subprocess.Process, request: bytes) -> bytes:
         assert worker.stdin is not None and worker.stdout is not None
         worker.stdin.write(request)
         await worker.stdin.drain()
