@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: grammars become package data, and one trampoline becomes every Slurm command."""
+"""What pyproject.toml cannot say: grammars become package data, one trampoline every Slurm command, share/ share/."""
 
 from __future__ import annotations
 
@@ -30,6 +30,12 @@ class BuildTrampolines(build_scripts):
         return [TRAMPOLINE]
 
 
+def shared() -> list[tuple[str, list[str]]]:
+    """Man pages and shell completion, to the same folders below the prefix."""
+    folders = sorted({str(path.parent) for path in pathlib.Path("share").rglob("*") if path.is_file()})
+    return [(name, sorted(map(str, pathlib.Path(name).iterdir()))) for name in folders]
+
+
 setup(
     packages=[*find_packages(include=["slurmbridge", "slurmbridge.*"]), "slurmbridge._grammar"],
     package_dir={"slurmbridge._grammar": "grammar"},
@@ -40,5 +46,6 @@ setup(
     },
     include_package_data=False,
     scripts=[TRAMPOLINE],
+    data_files=shared(),
     cmdclass={"build_scripts": BuildTrampolines},
 )

@@ -1,7 +1,9 @@
-"""Writes the reference pages from the tables that the product itself uses. A test proves that they are fresh.
+"""Writes reference pages, man pages and shell completion from the tables that the product itself uses.
 
-docs/generate.py             write docs/reference/*.md
-docs/generate.py --check     exit 1 and name the pages that differ
+A test proves that they are fresh.
+
+docs/generate.py             write docs/reference/*.md and share/
+docs/generate.py --check     exit 1 and name the files that differ
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from slurmbridge.cli.described import described
+from slurmbridge.commands.pages.files import files
 from slurmbridge.commands.table import COMMANDS
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.fields import jobs, nodes, steps
@@ -18,7 +22,8 @@ from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.submit.option import Option
 from slurmbridge.submit.options import ENVIRONMENT, TABLE
 
-FOLDER = Path(__file__).resolve().parent / "reference"
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "docs/reference"
 NOTE = "<!-- Written by docs/generate.py from the tables of the product: edit those. -->\n"
 TAKERS = {"b": "sbatch", "r": "srun", "a": "salloc"}
 
@@ -103,24 +108,37 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
+def wanted() -> dict[str, str]:
+    """Every generated file, by its path in the repository."""
+    pages = {f"docs/reference/{name}": NOTE + page() for name, page in PAGES.items()}
+    return pages | files("slurmbridge", [described()])
+
+
 def stale() -> list[str]:
-    """Pages that are not what the tables say."""
-    return [
-        name
-        for name, page in PAGES.items()
-        if not (FOLDER / name).exists() or (FOLDER / name).read_text() != NOTE + page()
-    ]
+    """Files that are not what the tables say, and files that nothing stands for any more."""
+    texts = wanted()
+    wrong = [name for name, text in texts.items() if not (ROOT / name).exists() or (ROOT / name).read_text() != text]
+    return wrong + [name for name in present() if name not in texts]
+
+
+def present() -> list[str]:
+    """What lies in share/ now."""
+    return sorted(str(path.relative_to(ROOT)) for path in (ROOT / "share").rglob("*") if path.is_file())
 
 
 def main(argv: Sequence[str]) -> int:
     if "--check" in argv:
         wrong = stale()
         for name in wrong:
-            print(f"docs/reference/{name} is not fresh: make docs")
+            print(f"{name} is not fresh: make docs")
         return 1 if wrong else 0
-    FOLDER.mkdir(exist_ok=True)
-    for name, page in PAGES.items():
-        (FOLDER / name).write_text(NOTE + page())
+    texts = wanted()
+    for name, text in texts.items():
+        (ROOT / name).parent.mkdir(parents=True, exist_ok=True)
+        (ROOT / name).write_text(text)
+    for name in present():
+        if name not in texts:
+            (ROOT / name).unlink()
     return 0
 
 

@@ -40,7 +40,7 @@ if ! cmp -s requirements.lock "$folder/requirements.lock"; then
     rm -f "$folder/installed"
 fi
 # What the tree holds, by content: another checkout may have filled the folder since, or a file may be older than that.
-wanted=$(find slurmbridge grammar setup.py pyproject.toml -type f ! -path '*/__pycache__/*' -print0 | LC_ALL=C sort -z |
+wanted=$(find slurmbridge grammar share setup.py pyproject.toml -type f ! -path '*/__pycache__/*' -print0 | LC_ALL=C sort -z |
     xargs -0 sha256sum | sha256sum)
 if [[ ! -e $folder/installed || $wanted != "$(<"$folder/installed")" ]]; then
     rm -rf build slurmbridge.egg-info "$folder/installed"

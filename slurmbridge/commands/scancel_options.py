@@ -58,6 +58,7 @@ Usage: scancel [OPTIONS] [job_id[_array_id][.step_id]]
   -Q, --quiet                     no warnings
   -q, --qos=qos                   only jobs of this quality of service
   -R, --reservation=reservation   only jobs of this reservation
+      --sibling=name              refused with a job: there is one cluster
   -s, --signal=name | integer     signal to send instead of cancelling
   -t, --state=states              only jobs in this state: PENDING, RUNNING, SUSPENDED
   -u, --user=user_name            only jobs of this user

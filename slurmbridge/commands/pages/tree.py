@@ -7,11 +7,19 @@ longest beginning that is known counts: whatever follows `hold` is a job.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 import msgspec
 
-from slurmbridge.commands import accounting_words, sacctmgr_conditions, sacctmgr_fields
-from slurmbridge.commands import update_job, update_node, update_partition, update_reservation
+from slurmbridge.commands import (
+    accounting_words,
+    sacctmgr_conditions,
+    sacctmgr_fields,
+    update_job,
+    update_node,
+    update_partition,
+    update_reservation,
+)
 from slurmbridge.commands.pages.values import OF_ANY, Values
 
 Next = tuple[str, ...]
@@ -29,12 +37,15 @@ def _keys(words: Iterable[str]) -> Next:
     return tuple(dict.fromkeys(f"{word}=" for word in words))
 
 
-def _field_keys(fields: Iterable[object], *, but: tuple[str, ...] = ()) -> Next:
-    return _keys(
-        str(getattr(field, "key"))  # noqa: B009
-        for field in fields
-        if getattr(field, "key") not in but and not getattr(field, "refused", False)  # noqa: B009
-    )
+class Keyed(Protocol):
+    """A field of scontrol's update tables."""
+
+    @property
+    def key(self) -> str: ...
+
+
+def _field_keys(fields: Iterable[Keyed]) -> Next:
+    return _keys(field.key for field in fields if not getattr(field, "refused", False))
 
 
 def _scontrol() -> Tree:
@@ -52,7 +63,7 @@ def _scontrol() -> Tree:
     shown |= {"partitions": "partitions", "partitionname": "partitions"}
     shown |= {"reservations": "reservations", "reservationname": "reservations", "licenses": "licenses"}
     for entity in branches["show"]:
-        for word in {entity, entity.rstrip("s")}:
+        for word in dict.fromkeys((entity, entity.rstrip("s"))):
             branches[f"show {word}"] = (f"@{shown[entity]}",) if entity in shown else ()
     partition, reservation = _field_keys(update_partition.FIELDS), _field_keys(update_reservation.FIELDS)
     branches["update"] = ("JobId=", "NodeName=", "PartitionName=", "ReservationName=")
@@ -106,7 +117,12 @@ def _sacctmgr() -> Tree:
             named = (f"@{source}",) if source else ()
             place = f"{verb} {singular[name.lower()]}"
             if verb in ("show", "list"):
-                branches[place] = ("where", *asked, *(word.lower() for word, _, _ in sacctmgr_conditions.SWITCHES), *named)
+                branches[place] = (
+                    "where",
+                    *asked,
+                    *(word.lower() for word, _, _ in sacctmgr_conditions.SWITCHES),
+                    *named,
+                )
             elif verb in ("delete", "remove"):
                 branches[place] = ("where", *asked, *named)
             elif verb == "modify":

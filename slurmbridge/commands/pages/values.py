@@ -13,7 +13,10 @@ import msgspec
 from slurmbridge.fields import jobs, node_states, nodes, states, steps
 from slurmbridge.fields import sacct as sacct_fields
 from slurmbridge.fields.layout import Registry
+from slurmbridge.fields.nodes import NodeGroup
+from slurmbridge.fields.steps import StepRow
 from slurmbridge.lang import mail, rlimits, signals
+from slurmbridge.model.job import Job
 
 SOURCES: Mapping[str, str] = {
     "partitions": "sinfo --noheader --format=%R",
@@ -96,7 +99,7 @@ _SACCT_STATES = Values(words=tuple(word.upper() for word in states.HELP_STATES),
 _SINFO_STATES = Values(words=tuple(word for word, _ in node_states.WORDS), several=True)
 
 
-def _names(registry: Registry[jobs.Job] | Registry[nodes.NodeRow] | Registry[steps.StepRow]) -> Values:
+def _names(registry: Registry[Job] | Registry[NodeGroup] | Registry[StepRow]) -> Values:
     return Values(words=tuple(each.name for each in registry.fields if not each.hidden), several=True)
 
 
@@ -140,7 +143,7 @@ Columns = tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]
 
 def columns(command: str) -> Columns:
     """The output columns of a command: (title, rows of (name, letter, heading)). Empty where they are not chosen."""
-    registries: Mapping[str, tuple[tuple[str, Registry[jobs.Job] | Registry[nodes.NodeRow] | Registry[steps.StepRow]], ...]]
+    registries: Mapping[str, tuple[tuple[str, Registry[Job] | Registry[NodeGroup] | Registry[StepRow]], ...]]
     registries = {
         "squeue": (("of jobs", jobs.REGISTRY), ("of steps (-s)", steps.REGISTRY)),
         "sinfo": (("of nodes", nodes.REGISTRY),),
