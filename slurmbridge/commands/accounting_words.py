@@ -147,7 +147,7 @@ QOS_WORDS: Final = _limits(
     ("MaxTRESPN", 9, "limits.max_tres_per_node", "tres", "MaxTRESPerNode"),
     ("MaxTRESPerUser", 11, "max_tres_per_user", "tres"),
     ("MaxTRESPU", 9, "max_tres_per_user", "tres", "MaxTRESPerUser"),
-    ("MinPrioThres", 4, "min_prio_threshold", "count", "MinPrioThresh"),
+    ("MinPrioThreshold", 4, "min_prio_threshold", "count", "MinPrioThresh"),
     ("MinTRESPerJob", 7, "min_tres_per_job", "tres"),
     ("MaxTRESMinsPerJob", 8, "limits.max_tres_mins_per_job", "tres", "MaxTRESMins"),
     ("MaxTRESMinsPJ", 8, "limits.max_tres_mins_per_job", "tres", "MaxTRESMins"),

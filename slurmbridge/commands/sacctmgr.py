@@ -17,7 +17,9 @@ from slurmbridge.commands.listing import VERSION
 from slurmbridge.commands.sacctmgr_add import add
 from slurmbridge.commands.sacctmgr_commit import Context, err
 from slurmbridge.commands.sacctmgr_delete import delete
+from slurmbridge.commands.sacctmgr_dump import dump
 from slurmbridge.commands.sacctmgr_fields import Style
+from slurmbridge.commands.sacctmgr_load import load
 from slurmbridge.commands.sacctmgr_modify import modify
 from slurmbridge.commands.sacctmgr_show import Options, show
 from slurmbridge.model.verdict import UsageError
@@ -50,11 +52,13 @@ VERBS: Final = (
     ("remove", 3, "delete"), ("show", 3, "show"), ("shutdown", 8, "shutdown"), ("version", 1, "version"),
 )  # fmt: skip
 _CHANGING: Final = ("add", "delete", "modify", "load", "archive", "clear")
+_NEEDS: Final = {
+    "archive": (("dump", "load"), 'No valid entity in archive command\nInput line must include, "Dump", or "load"\n'),
+    "clear": (("stats",), 'No valid entity in list command\nInput line must include "Stats"\n'),
+}
 _MISSING: Final = {
-    "archive": "rows stay in the store until they are purged",
-    "clear": "there are no statistics to clear",
-    "dump": "use show assoc -P and show qos -P",
-    "load": "give its lines to sacctmgr one by one",
+    "archive": "rows stay in the store until they are purged; copy the state folder to keep them elsewhere",
+    "clear": "the store keeps no statistics of requests",
     "reconfigure": "scontrol reconfigure reads the configuration again",
     "shutdown": "slurmbridge down stops the daemon, and with it this",
 }
@@ -68,7 +72,7 @@ sacctmgr [<OPTION>] [<COMMAND>]
      -o or --oneliner: accepted; every record is one line anyway
      -p or --parsable: columns end in '|'
      -P or --parsable2: columns are separated by '|'
-     -Q or --quiet: accepted; nothing but results and errors is printed anyway
+     -Q or --quiet: dump does not repeat the file on stderr
      -r or --readonly: refuse to change anything
      -s or --associations: show the associations of users and accounts too
      -V or --version: print the version
@@ -76,7 +80,9 @@ sacctmgr [<OPTION>] [<COMMAND>]
   Valid <COMMAND> values are:
      add|create <ENTITY> <SPECS>
      delete|remove <ENTITY> where <SPECS>
+     dump <CLUSTER> [file=<NAME>]: write accounts, users and QOS to a file
      list|show <ENTITY> [<SPECS>]
+     load [clean] <FILE>: make what such a file names; clean: in place of what is there
      modify <ENTITY> where <SPECS> set <SPECS>
      ping, help, version
 
@@ -91,6 +97,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     context: Context
     options: Options
     readonly: bool = False
+    quiet: bool = False
 
 
 def main(call: Call, site: Site) -> Command:
@@ -116,6 +123,7 @@ def main(call: Call, site: Site) -> Command:
         context=Context(call=call, site=site, immediate=parsed.has("immediate")),
         options=Options(style=style, with_assocs=parsed.has("associations"), json=parsed.has("json")),
         readonly=parsed.has("readonly"),
+        quiet=parsed.has("quiet"),
     )
     if parsed.operands:
         code: int = yield from _run(session, parsed.operands)
@@ -143,6 +151,15 @@ def _run(session: Session, words: Sequence[str]) -> Command:
     if verb in ("add", "modify", "delete"):
         code = yield from {"add": add, "modify": modify, "delete": delete}[verb](session.context, rest)
         return code
+    if verb == "dump":
+        code = yield from dump(session.context, rest, quiet=session.quiet)
+        return code
+    if verb == "load":
+        code = yield from load(session.context, rest)
+        return code
+    if verb in _NEEDS and not any(is_word(rest[0] if rest else "", entity, 2) for entity in _NEEDS[verb][0]):
+        yield Print(_NEEDS[verb][1], 2)
+        return 1
     if verb == "ping":
         yield Print(f"slurmdbd(primary) at {site.daemon_host} is UP\n")
     elif verb == "version":

@@ -9,7 +9,17 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from slurmbridge.commands import sacctmgr, sshare
-from slurmbridge.commands.effects import Alter, AlterOutcome, Call, FileData, Print, ReadStdin, Reports
+from slurmbridge.commands.effects import (
+    Alter,
+    AlterOutcome,
+    Call,
+    FileData,
+    Print,
+    ReadFile,
+    ReadStdin,
+    Reports,
+    WriteFile,
+)
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
 from slurmbridge.model.cluster import ClusterConfig, Node
@@ -62,6 +72,7 @@ class MemorySite:
         self.accounting = associations.initial_accounting("oracle")
         self.transactions: list[Transaction] = []
         self.job_list: list[Job] = []
+        self.files: dict[str, str] = {}  # the caller's, by name
         self.usage_rows: list[UsageRow] = []
         self.failing: SlurmErrno | None = None
         self.disturb: Accounting | None = None
@@ -130,6 +141,13 @@ def run(site: MemorySite, line: str | Sequence[str], *, user: str = "root", stdi
                 answer = None
             case ReadStdin():
                 answer = FileData(data=lines.pop(0) if lines else b"")
+            case ReadFile():
+                data = site.files.get(effect.name)
+                answer = FileData(errno=2) if data is None else FileData(data=data.encode(), path=effect.name)
+            case WriteFile():
+                answer = FileData(errno=2 if effect.name.startswith("/nowhere/") else 0)
+                if not answer.errno:
+                    site.files[effect.name] = effect.data.decode()
             case Alter():
                 answer = site.alter(effect)
             case Reports():

@@ -273,7 +273,7 @@ def test_commands_are_read_from_standard_input(site: MemorySite) -> None:
     assert answer == (1, "sacctmgr: bob\nsacctmgr: sacctmgr: ", "invalid keyword: foo\n")
 
 
-@pytest.mark.parametrize("verb", ["archive", "dump", "load", "reconfigure", "shutdown", "clear"])
+@pytest.mark.parametrize("verb", ["archive dump", "archive load", "reconfigure", "shutdown", "clear stats"])
 def test_what_is_not_offered_says_so(site: MemorySite, verb: str) -> None:
     answer = run(site, f"sacctmgr {verb}")
     assert answer.rc == 1 and "not offered" in answer.stderr
