@@ -1,8 +1,8 @@
 """srun inside an allocation: asks the job's first supervisor for a step and stands between it and the terminal.
 
 The allocation is found from the job id alone: SLURMBRIDGE_ADDR (or the default state folders) names the state folder,
-`spool/JOBID/step` in it the supervisor's socket. `take_over` does the same for a step that the daemon has prepared
-(srun outside an allocation). Words and exit codes follow srun(1). Standard library only; nothing here needs the daemon.
+`spool/JOBID/step` in it the supervisor's socket. `in_new_allocation` does the same for the allocation that the same srun
+was given by the daemon. Words and exit codes follow srun(1). Standard library only; nothing here needs the daemon.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import resource
 import socket
 import sys
+import time
 from typing import Any
 
 from slurmbridge.cli import srun_request
@@ -18,13 +19,19 @@ from slurmbridge.cli.srun_output import Mode
 from slurmbridge.cli.srun_request import Usage
 from slurmbridge.cli.srun_session import Session, say
 from slurmbridge.wire import step as wire
-from slurmbridge.wire.client import pack, unpack
-from slurmbridge.wire.supervisor import decode, encode, join_env
+from slurmbridge.wire.client import pack
+from slurmbridge.wire.supervisor import encode, join_env
 
 VERSION = "slurm-wlm 26.05.5"
 ROOT_SOCKET = "/run/slurmbridge/socket"
 ROOT_STATES = ("/run/slurmbridge", "/var/lib/slurmbridge")
 """Where a daemon that answers on root's socket keeps its jobs: beside it, or in the default state folder."""
+START_S = 10.0
+"""How long a new allocation's socket is waited for: it is made while the supervisors meet."""
+OF_ALLOCATION = (
+    "nodelist", "exclude", "relative", "limit", "memory", "memory_per_cpu", "gpus", "gpus_per_node", "immediate",
+)  # fmt: skip
+"""What shaped the allocation is not asked again of its step: it has all of it."""
 LIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
 
 
@@ -42,16 +49,26 @@ def main(words: list[str]) -> int:
         return usage.code
 
 
-def take_over(address: bytes, request: bytes) -> int:
-    """A step that the daemon has prepared: `address` as "unix:PATH", `request` the payload of wire.step's q."""
+def in_new_allocation(words: list[str], facts: dict[str, Any]) -> tuple[int, int]:
+    """The step that srun's own allocation was asked for: (exit code, wait status for the job).
+
+    `facts`: "job", "address" of its first supervisor, "ntasks", "nodes", "name" as the controller settled them.
+    """
+    env = dict(os.environ)
     try:
-        _, text, _ = unpack(request)
-        value = decode(text)
-        return run_step(os.fsdecode(address), request, value)
+        command = srun_request.parse(words, env, is_new=True)
+        os.environ.setdefault("SLURM_JOB_NAME", str(facts["name"]))
+        request = _request(command, words, env, str(facts["job"]))
+        for name in OF_ALLOCATION:
+            request.pop(name, None)
+        request.update(ntasks=facts["ntasks"], nodes=facts["nodes"], name=facts["name"])
+        request["exact"] = "exact" in command.options
+        session = _session(str(facts["address"]), request, wait_s=START_S)
+        return session.run(_payload(command, env, request)), session.status
     except Usage as usage:
         for line in usage.lines:
             say(line)
-        return usage.code
+        return usage.code, usage.code << 8
 
 
 def _inside(words: list[str], env: dict[str, str]) -> int:
@@ -66,11 +83,18 @@ def _inside(words: list[str], env: dict[str, str]) -> int:
     if (options.get("mpi") or "").lower() == "list":
         types = "".join(f"\t{name}\n" for name in srun_request.MPI_TYPES)
         raise Usage(code=0, stdout=f"MPI plugin types are...\n{types}")
+    job = _job_id(options, env)
+    request = _request(command, words, env, job)
+    return _session(_address(job, env), request).run(_payload(command, env, request))
+
+
+def _request(command: srun_request.Command, words: list[str], env: dict[str, str], job: str) -> dict[str, Any]:
+    """The whole request: what is asked of the supervisor, and what srun keeps for itself ("client")."""
+    options = command.options
     cwd = os.environ.get("PWD", "") if _is_here(os.environ.get("PWD", "")) else os.getcwd()
     umask = os.umask(0)
     os.umask(umask)
     request = srun_request.build(command, env, cwd, umask)
-    job = _job_id(options, env)
     request["job"] = job
     request["submit_line"] = " ".join(words)
     client = {
@@ -96,9 +120,12 @@ def _inside(words: list[str], env: dict[str, str]) -> int:
     stdin = Mode(client["input"])  # type: ignore[arg-type]
     if stdin.on_nodes(False):
         request["in"] = stdin.pattern
-    env_sent = srun_request.environment(command, env, request)
-    payload = pack(wire.VERSION, encode(request), join_env(list(env_sent.items())))
-    return run_step(_address(job, env), payload, request)
+    return request
+
+
+def _payload(command: srun_request.Command, env: dict[str, str], request: dict[str, Any]) -> bytes:
+    sent = srun_request.environment(command, env, request)
+    return pack(wire.VERSION, encode(request), join_env(list(sent.items())))
 
 
 def _limits(names: str | None) -> list[tuple[str, int, int]]:
@@ -166,20 +193,23 @@ def _address(job: str, env: dict[str, str]) -> str:
     )
 
 
-def run_step(address: str, payload: bytes, request: dict[str, Any]) -> int:
-    """Run one step over the supervisor's socket: the exit code of srun."""
+def _session(address: str, request: dict[str, Any], *, wait_s: float = 0.0) -> Session:
+    """One step over the supervisor's socket. `wait_s`: how long that may take to be there."""
     path = address.removeprefix("unix:")
-    try:
-        sock = _dial(path)
-    except PermissionError:
-        raise Usage(
-            f"srun: error: Unable to confirm allocation for job {request.get('job')}: Access/permission denied",
-            f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {request.get('job')}",
-        ) from None
-    except OSError as error:
-        raise Usage(f"srun: error: Unable to create step for job {request.get('job')}: {error.strerror}") from error
-    with sock:
-        return Session(sock, request).run(payload)
+    end = time.monotonic() + wait_s
+    while True:
+        try:
+            return Session(_dial(path), request)
+        except PermissionError:
+            raise Usage(
+                f"srun: error: Unable to confirm allocation for job {request.get('job')}: Access/permission denied",
+                f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {request.get('job')}",
+            ) from None
+        except OSError as error:
+            if time.monotonic() >= end:
+                text = f"srun: error: Unable to create step for job {request.get('job')}: {error.strerror}"
+                raise Usage(text) from error
+        time.sleep(0.05)
 
 
 def _dial(path: str) -> socket.socket:

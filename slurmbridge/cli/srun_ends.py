@@ -38,6 +38,10 @@ def words_of(status: int) -> str:
     return f"{words} (core dumped)" if status & 0x80 else words
 
 
+def _code(status: int) -> int:
+    return 128 + (status & 0x7F) if status & 0x7F else status >> 8
+
+
 class Ends:
     """`nodes`: task -> (node name, index), known once the step is created."""
 
@@ -70,7 +74,13 @@ class Ends:
         kinds = ((self.running, "running"), (good, "exited"), (bad, "exited abnormally"))
         return [f"srun: StepId={step} {named(tasks)}: {word}" for tasks, word in kinds if tasks]
 
+    def status(self) -> int:
+        """The wait status that stands for the step: that of the highest exit code."""
+        if self.running or not self._statuses:
+            return 1 << 8
+        return max(self._statuses.values(), key=_code) & 0xFF7F
+
     def exit_code(self) -> int:
         """The highest of all tasks; 128 and the number for a signal; 1 when some never ended."""
-        codes = [128 + (status & 0x7F) if status & 0x7F else status >> 8 for status in self._statuses.values()]
+        codes = [_code(status) for status in self._statuses.values()]
         return max([*codes, 1 if self.running else 0], default=1)

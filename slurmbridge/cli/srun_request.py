@@ -55,8 +55,8 @@ class Command(NamedTuple):
     verbose: int
 
 
-def parse(argv: list[str], env: dict[str, str]) -> Command:
-    """argv[0] is srun. Usage: what getopt or the table refuses."""
+def parse(argv: list[str], env: dict[str, str], *, is_new: bool = False) -> Command:
+    """argv[0] is srun. `is_new`: its options asked for the allocation too. Usage: what getopt or the table refuses."""
     table: tuple[Row, ...] = OPTIONS
     by_long: dict[str, Row] = BY_LONG
     by_short: dict[str, Row] = BY_SHORT
@@ -84,7 +84,7 @@ def parse(argv: list[str], env: dict[str, str]) -> Command:
                     raise _getopt(f"{what} an argument{tail}")
                 value = argv[index]
                 index += 1
-            why = row[WHY] if row[END] == "refused" else NOT_IN_STEPS.get(row[LONG])
+            why = row[WHY] if row[END] == "refused" else None if is_new else NOT_IN_STEPS.get(row[LONG])
             if why:
                 raise Usage(f"srun: error: --{row[LONG]}: {why}")
             verbose += row[LONG] == "verbose"

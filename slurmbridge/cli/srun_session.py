@@ -81,6 +81,11 @@ class Session:
             sink.end_all()
         return self._code
 
+    @property
+    def status(self) -> int:
+        """A wait status for the whole step, once `run` is over."""
+        return self._ends.status() if self._id else (self._code or 0) << 8
+
     def _turn(self, signals: int) -> None:
         readers: list[int] = [self._sock.fileno(), signals]
         if self._stdin is not None and len(self._out) < STDIN_PENDING:

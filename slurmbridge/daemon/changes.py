@@ -155,6 +155,8 @@ class Changes:
                 if change.het_offset is not None and (job.is_pending or change.het_offset == 0):
                     return SlurmErrno.NOT_HETJOB_COMPONENT
                 return control.cancel(job, uid=call.uid, now=now)
+            case "complete":
+                return control.complete(job, status=int(dict(change.fields)["status"]), uid=call.uid, now=now)
             case "signal":
                 if change.step_id is not None:
                     return self._signal_step(job, change)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from slurmbridge.daemon.alterations import Alterations
+from slurmbridge.daemon.attached import Attached
 from slurmbridge.daemon.changes import Changes
 from slurmbridge.daemon.core import Core, Ids
 from slurmbridge.daemon.deadlines import end_missed
@@ -23,6 +24,7 @@ from slurmbridge.daemon.plans import Plans
 from slurmbridge.daemon.requests import Blobs
 from slurmbridge.daemon.running import Running
 from slurmbridge.daemon.submission import Submissions
+from slurmbridge.lifecycle import control
 from slurmbridge.lifecycle.ends import Death
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.states import JobFlag, JobState
@@ -115,6 +117,15 @@ class Controller:
         """End pending jobs that would miss their deadline."""
         end_missed(self.core)
 
+    def end_forsaken(self, attached: Attached) -> None:
+        """Cancel allocations whose srun or salloc did not come back after a restart."""
+        table, now = self.memory.table, self.core.clock()
+        for job in attached.forsaken(list(table), lambda job_id: bool(table.steps(job_id)), now):
+            answer = control.cancel(job, uid=job.spec.uid, now=now)
+            if isinstance(answer, control.Changed) and answer.jobs:
+                key = RunKey(job.job_id, job.restarts)
+                self.core.update(answer.jobs).add_done_callback(functools.partial(self._kill, key, Death.CANCEL.value))
+
     def sample(self) -> None:
         """What the runtime measures on the nodes."""
         for sample in self.runtime.sample():
@@ -141,7 +152,7 @@ class Controller:
         ]
         now = self.core.clock()
         for job in affected:
-            state = job.state if job.spec.requeue else JobState.NODE_FAIL
+            state = job.state if job.may_requeue else JobState.NODE_FAIL
             changed = replace(
                 job, state=state, flags=job.flags | {JobFlag.COMPLETING}, kill_reason=death.value, end_time=now
             )

@@ -61,6 +61,8 @@ class Core:
         self.memory, self.journal, self.planner, self.ids, self.clock = memory, journal, planner, ids, clock
         self._waiters: dict[int, list[asyncio.Future[None]]] = defaultdict(list)
         self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._watchers: dict[int, list[asyncio.Future[None]]] = {}
+        self._ready: set[tuple[int, int]] = set()  # runs whose supervisors met
         self.on_ended: list[Callable[[Job], None]] = []
 
     # ---- changes ----
@@ -110,6 +112,7 @@ class Core:
     def see(self, job: Job) -> None:
         """A change that need not survive (reason, priority, expected start): the planner made it."""
         self.memory.table.put(job)
+        self._stir(job)
 
     def _follow(self, parents: Iterable[Job]) -> list[Job]:
         """Re-evaluate what waits for these jobs; cancelled children touch their own children in turn."""
@@ -202,8 +205,10 @@ class Core:
     def _announce(self, jobs: Iterable[Job]) -> None:
         """These are durable: tell who waits."""
         for job in jobs:
+            self._stir(job)
             if not is_over(job):
                 continue
+            self._ready.discard((job.job_id, job.restarts))
             for listener in self.on_ended:
                 listener(job)
             for key in {job.job_id, job.array_job_id, job.het_job_id} - {0}:
@@ -211,6 +216,40 @@ class Core:
                     for waiter in self._waiters.pop(key):
                         if not waiter.done():
                             waiter.set_result(None)
+
+    # ---- those who wait for a start ----
+
+    def note_ready(self, job: Job) -> None:
+        """All supervisors of this run met: steps can be run in it."""
+        self._ready.add((job.job_id, job.restarts))
+        self._stir(job)
+
+    def progress(self, job_id: int) -> str:
+        """How far a job has come: see `commands.effects.Progress`."""
+        family = self.memory.table.family(job_id)
+        if all(is_over(job) for job in family):
+            return "gone"
+        if any(job.is_finished for job in family):
+            return "over"
+        if all((job.job_id, job.restarts) in self._ready for job in family):
+            return "ready"
+        if not any(job.is_pending for job in family):
+            return "allocated"
+        return "new" if all(job.reason in ("", Reason.NONE) for job in family) else "waiting"
+
+    def moved(self, job_id: int) -> asyncio.Future[None]:
+        """Resolves when something about this job (or a component of it) changes."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._watchers.setdefault(job_id, []).append(future)
+        return future
+
+    def _stir(self, job: Job) -> None:
+        if not self._watchers:
+            return
+        for key in {job.job_id, job.het_job_id} - {0}:
+            for watcher in self._watchers.pop(key, ()):
+                if not watcher.done():
+                    watcher.set_result(None)
 
     # ---- housekeeping ----
 

@@ -85,12 +85,14 @@ class Daemon:
             tasks = [loop.create_task(self._every(PURGE_EVERY_S, controller.purge))]
             tasks.append(loop.create_task(self._every(SAMPLE_EVERY_S, controller.sample)))
             tasks.append(loop.create_task(self._every(DEADLINE_EVERY_S, controller.end_missed)))
+            tasks.append(loop.create_task(self._every(DEADLINE_EVERY_S, self._end_forsaken)))
             controller.sample()
             self._tell_ready(ready_fd)
             log.info(
                 "event=daemon.up pid=%d socket=%s jobs=%d", os.getpid(), self.socket_path, len(controller.memory.table)
             )
             await self.stopping.wait()
+            self.service.is_stopping = True
             server.close()
             for task in tasks:
                 task.cancel()
@@ -118,6 +120,9 @@ class Daemon:
         )
         self.service = Service(memory, self.controller.performer, time.time, self.runtime.take_over)
         self.service.step_address = self.controller.step_address
+
+    def _end_forsaken(self) -> None:
+        self.controller.end_forsaken(self.service.attached)
 
     async def _listen(self) -> asyncio.AbstractServer:
         path = self.socket_path

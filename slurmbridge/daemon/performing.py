@@ -45,11 +45,16 @@ class Performer:
             fx.ChangeAll: lambda call, effect: self._changes.change(call, effect.changes),
             fx.Alter: lambda call, effect: self._alterations.alter(call, effect),
             fx.WaitFor: self._wait,
+            fx.WaitStart: lambda call, effect: self._spawn(self._wait_start(effect)),
             fx.History: self._history,
             fx.Fetch: self._fetch,
             fx.Reports: self._reports,
             fx.Sleep: self._sleep,
         }
+
+    def progress(self, job_id: int) -> str:
+        """How far a job has come: `commands.effects.Progress`."""
+        return self._core.progress(job_id)
 
     def perform(self, call: fx.Call, effect: fx.Effect) -> asyncio.Future[Any]:
         """The answer to an effect that is not the client's to perform."""
@@ -112,6 +117,18 @@ class Performer:
             rows = await asyncio.get_running_loop().run_in_executor(None, self._store.history, wanted)
             found += [row.job for row in rows]
         return tuple(found)
+
+    async def _wait_start(self, effect: fx.WaitStart) -> fx.Progress:
+        core, clock = self._core, asyncio.get_running_loop().time
+        due = None if effect.seconds is None else clock() + effect.seconds
+        while (phase := core.progress(effect.job_id)) == effect.known:
+            left = None if due is None else due - clock()
+            if left is not None and left <= 0:
+                break
+            moved = core.moved(effect.job_id)
+            await asyncio.wait((moved,), timeout=left)
+            moved.cancel()
+        return fx.Progress(phase=phase)
 
     def _history(self, call: fx.Call, effect: fx.History) -> asyncio.Future[Any]:
         return self._spawn(self._read_history(call, effect.filter))

@@ -80,7 +80,7 @@ class Running:
         job = self.core.memory.table.get(eviction.job_id)
         if job is None or not holds_resources(job) or JobFlag.COMPLETING in job.flags:
             return
-        death = Death.PREEMPT if eviction.mode == "REQUEUE" and job.spec.requeue else Death.CANCEL
+        death = Death.PREEMPT if eviction.mode == "REQUEUE" and job.may_requeue else Death.CANCEL
         now = self.core.clock()
         changed = replace(
             job,
@@ -99,6 +99,8 @@ class Running:
         """Find the runs that the store says are there."""
         await self.runtime.adopt([_key(job) for job in self.core.memory.table if holds_resources(job)])
         for job in list(self.core.memory.table):
+            if holds_resources(job):
+                self.core.note_ready(job)
             if holds_resources(job) and JobFlag.COMPLETING in job.flags:
                 self.runtime.kill(_key(job), job.kill_reason or Death.CANCEL.value)
 
@@ -119,6 +121,7 @@ class Running:
             self._lost(job, report)
 
     def _started(self, job: Job, report: Started) -> None:
+        self.core.note_ready(job)
         step = self._batch_step(job)
         ops: list[Op] = []
         if step is not None:
@@ -164,7 +167,9 @@ class Running:
     def _ended(self, job: Job, report: Ended) -> None:
         job = self._note_derived(job, report.steps)
         death = self._death(job, report.why)
-        durable = self._finish(job, death, report.status, report.time, report, report.steps)
+        is_returned = death is Death.EXIT and not job.spec.is_batch  # its owner said how it went
+        status = job.exit_code if is_returned else report.status
+        durable = self._finish(job, death, status, report.time, report, report.steps)
         self._acknowledge_after(durable, report)
 
     def _death(self, job: Job, why: str) -> Death:

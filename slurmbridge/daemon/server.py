@@ -21,6 +21,8 @@ from typing import Any
 from slurmbridge.commands import effects as fx
 from slurmbridge.commands.table import find
 from slurmbridge.daemon import messages
+from slurmbridge.daemon.attached import Attached
+from slurmbridge.daemon.held import Held
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.performing import Performer
 from slurmbridge.errors import BridgeError
@@ -42,6 +44,8 @@ class Service:
     def __init__(self, memory: Memory, performer: Performer, clock: Callable[[], float], take_over: TakeOver) -> None:
         self.memory, self.performer, self.clock, self.take_over = memory, performer, clock, take_over
         self.open: Counter[int] = Counter()
+        self.attached = Attached()
+        self.is_stopping = False
         self.step_address: Callable[[int], str] = lambda job_id: ""
 
     def may_connect(self, uid: int) -> bool:
@@ -100,8 +104,11 @@ class Connection(asyncio.Protocol):
             elif kind == b"F" and self._run is not None:
                 self._run.client_answered(payload)
             elif kind == b"S" and self._run is not None:
-                self._run.abandon()
-                self._transport.close()
+                if not self._run.signalled(payload):
+                    self._run.abandon()
+                    self._transport.close()
+            elif kind == b"D" and self._run is not None:
+                self._run.client_returned(payload)
             elif kind == b"V":
                 self._hand_over(payload)
                 return
@@ -203,6 +210,8 @@ class Run:
         self._future: asyncio.Future[Any] | None = None
         self._asked = False
         self._ended = False
+        self._effect: fx.Effect | None = None
+        self._held = Held(call, service.performer, service.attached, service.step_address, self._out.append)
         self._busy_s = 0.0  # time spent in the command itself
         service.memory.tally.open += 1
 
@@ -228,14 +237,16 @@ class Run:
                 self._print(effect)
                 answer = None
                 continue
+            self._effect = effect
             if self._is_for_client(effect):
                 self._flush()
                 return
             try:
-                future = self._service.performer.perform(self._call, effect)
+                future = self._held.perform(effect)
                 future.add_done_callback(functools.partial(self._served, effect, time.perf_counter()))
                 if future.done():
                     answer = future.result()
+                    self._held.note(effect, answer)
                     continue
             except Exception:  # the border of a request: it fails alone, and says so
                 log.exception("event=effect.failed argv=%r", self._call.argv[:4])
@@ -261,7 +272,30 @@ class Run:
             log.error("event=effect.failed argv=%r", self._call.argv[:4], exc_info=fault)
             self._complain(INTERNAL, 1)
             return
+        self._held.note(self._effect, future.result())
         self.advance(future.result())
+
+    def signalled(self, payload: bytes) -> bool:
+        """The caller's process caught a signal. False: the command knows none."""
+        found = self._held.signalled(payload, self._effect if self._future is not None else None)
+        if isinstance(found, fx.Progress):
+            self._forget_future()
+            self.advance(found)
+        return found is not False
+
+    def client_returned(self, payload: bytes) -> None:
+        """What was handed over to the caller's process is done."""
+        try:
+            self._held.returned(payload)
+        except ValueError as fault:
+            self._complain(f"Protocol error: {fault}", 1)
+
+    def _forget_future(self) -> None:
+        future, self._future = self._future, None
+        if future is not None:
+            future.remove_done_callback(self._resume)
+            if type(self._effect) is fx.WaitStart:
+                future.cancel()
 
     def _print(self, effect: fx.Print) -> None:
         data = effect.text.encode("utf-8", "surrogateescape")
@@ -280,9 +314,6 @@ class Run:
         elif type(effect) is fx.WriteFile:
             payload = wire.pack(os.fsencode(effect.name), b"%o" % effect.mode, effect.data)
             self._out.append(wire.frame(b"W", payload))
-        elif type(effect) is fx.RunStep:
-            address = self._service.step_address(effect.job_id)
-            self._out.append(wire.frame(b"T", wire.pack(address.encode(), effect.request)))
         else:
             return False
         self._asked = True
@@ -302,19 +333,19 @@ class Run:
         self.advance(data)
 
     def abandon(self) -> None:
-        """The caller is gone: what was submitted stays submitted, nothing more is done."""
+        """The caller is gone: a batch job stays submitted, an allocation of its own ends, nothing more is done."""
         if not self._ended:
             self._service.memory.tally.open -= 1
         self._ended = True
-        if self._future is not None:
-            self._future.remove_done_callback(self._resume)
-            self._future = None
+        self._forget_future()
         self._command.close()
+        self._held.let_go(is_lost=not self._service.is_stopping)
 
     def _complain(self, message: str, code: int) -> None:
         name = os.path.basename(self._call.argv[0])
         self._print(fx.Print(f"{name}: error: {message}\n", 2))
         self._command.close()
+        self._held.let_go(is_lost=True)
         self._finish(code)
 
     def _finish(self, code: int) -> None:
@@ -324,6 +355,7 @@ class Run:
         if not self._ended:
             tally.open -= 1
         self._ended = True
+        self._held.let_go(is_lost=False)
         self._out.append(wire.frame(b"X", str(code).encode()))
         self._flush()
         self._over()

@@ -41,11 +41,11 @@ class Submissions:
         if call.nonce:
             known = self._nonces.get(key)
             if known is not None and not wanted.test_only:
-                return known[1]
+                return known[1] if wanted.batch else _repeated(known[1])
             if time.monotonic() - self._began < AFTER_START_S:
                 first = self.store.job_of_nonce(call.uid, call.nonce)
                 if first is not None:
-                    return _resolved(Submitted(job_id=first))
+                    return _resolved(Submitted(job_id=first, repeated=True))
         answer = self._submit(call, wanted)
         if call.nonce and not wanted.test_only:
             self._remember(key, answer)
@@ -244,6 +244,19 @@ def _step(tasks: Sequence[int]) -> int:
         return 1
     steps = {second - first for first, second in itertools.pairwise(tasks)}
     return steps.pop() if len(steps) == 1 else 1
+
+
+def _repeated(first: asyncio.Future[Submitted | Refused]) -> asyncio.Future[Submitted | Refused]:
+    """The first answer, marked as one that was given before."""
+    again: asyncio.Future[Submitted | Refused] = asyncio.get_running_loop().create_future()
+
+    def pass_on(done: asyncio.Future[Submitted | Refused]) -> None:
+        answer = done.result()
+        if not again.done():
+            again.set_result(replace(answer, repeated=True) if isinstance(answer, Submitted) else answer)
+
+    first.add_done_callback(pass_on)
+    return again
 
 
 def _resolved(value: Submitted | Refused) -> asyncio.Future[Submitted | Refused]:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from slurmbridge.errors import SlurmErrno
-from slurmbridge.lifecycle.ends import Death, settle
+from slurmbridge.lifecycle.ends import Death, encode, settle
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import JobFlag, JobState, Reason
 
@@ -133,6 +133,27 @@ def cancel(job: Job, *, uid: int, now: float) -> Answer:
             ),
         ),
         effect=Kill(why=Death.CANCEL.value),
+    )
+
+
+def complete(job: Job, *, status: int, uid: int, now: float) -> Answer:
+    """The owner of an allocation without a script gives it back, with the wait status of what it ran there."""
+    if job.is_finished or JobFlag.COMPLETING in job.flags:
+        return SlurmErrno.ALREADY_DONE
+    if job.is_pending:
+        return cancel(job, uid=uid, now=now)
+    return Changed(
+        jobs=(
+            replace(
+                job,
+                state=JobState.FAILED if status else JobState.COMPLETED,
+                flags=job.flags | {JobFlag.COMPLETING},
+                end_time=now,
+                exit_code=encode(status),
+                kill_reason=Death.EXIT.value,
+            ),
+        ),
+        effect=Kill(why=Death.EXIT.value),
     )
 
 

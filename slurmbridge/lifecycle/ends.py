@@ -60,9 +60,9 @@ _AGAIN_IF_ALLOWED = (Death.NODE_FAIL, Death.PREEMPT)
 
 def settle(job: Job, death: Death, status: int, time: float, usage: Usage | None = None) -> Settled:
     """The run of `job` is over. status: wait status of the batch script."""
-    if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.spec.requeue):
+    if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.may_requeue):
         return _requeued(job, death, status, time, usage)
-    if death is Death.LAUNCH:
+    if death is Death.LAUNCH and job.spec.is_batch:
         return _requeued(job, Death.REQUEUE_HOLD, status, time, usage, reason=Reason.LAUNCH_FAILURE, admin=True)
     return Settled(ended=_ended(job, death, status, time, usage))
 

@@ -221,6 +221,21 @@ OF_THE_RUN: tuple[tuple[str, Rule], ...] = (
     ("SLURM_ARRAY_TASK_STEP", lambda at: _of_array(at, at.job.array_step)),
 )
 
+OF_THE_ALLOCATION = frozenset(
+    {
+        "SLURM_CLUSTER_NAME", "SLURM_CONF", "SLURM_CPUS_PER_GPU", "SLURM_CPUS_PER_TASK", "SLURM_DISTRIBUTION",
+        "SLURM_DIST_PLANESIZE", "SLURM_GPUS", "SLURM_GPUS_PER_NODE", "SLURM_GPUS_PER_SOCKET", "SLURM_GPU_BIND",
+        "SLURM_GPU_FREQ", "SLURM_JOBID", "SLURM_JOB_ACCOUNT", "SLURM_JOB_CPUS_PER_NODE", "SLURM_JOB_ID",
+        "SLURM_JOB_NAME", "SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES", "SLURM_JOB_PARTITION", "SLURM_JOB_QOS",
+        "SLURM_JOB_RESERVATION", "SLURM_JOB_SEGMENT_SIZE", "SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU",
+        "SLURM_MEM_PER_NODE", "SLURM_NETWORK", "SLURM_NNODES", "SLURM_NODELIST", "SLURM_NPROCS", "SLURM_NTASKS",
+        "SLURM_NTASKS_PER_CORE", "SLURM_NTASKS_PER_GPU", "SLURM_NTASKS_PER_NODE", "SLURM_NTASKS_PER_SOCKET",
+        "SLURM_OVERCOMMIT", "SLURM_PROFILE", "SLURM_SUBMIT_HOST", "SLURM_TASKS_PER_NODE", "SLURM_THREADS_PER_CORE",
+        "SLURM_TRES_BIND", "SLURM_TRES_PER_TASK",
+    }
+)  # fmt: skip
+"""What salloc gives its command (salloc(1), OUTPUT ENVIRONMENT VARIABLES)."""
+
 OF_THE_BATCH_STEP = {
     "ENVIRONMENT": "BATCH",
     "SLURM_GTIDS": "0",
@@ -270,6 +285,15 @@ def job_env(job: Job, config: ClusterConfig, *, components: Sequence[Job] = (), 
 def _filled(at: Situation, rules: Sequence[tuple[str, Rule]]) -> dict[str, str]:
     found = ((name, rule(at)) for name, rule in rules)
     return {name: value for name, value in found if value is not None}
+
+
+def allocation_env(job: Job, config: ClusterConfig, *, submit_dir: str) -> dict[str, str]:
+    """What the command beside an allocation is told. Where the daemon is, it knows from its own environment."""
+    env = {
+        name: value for name, value in job_env(job, config, daemon_addr=ROOT_ADDR).items() if name in OF_THE_ALLOCATION
+    }
+    env["SLURM_SUBMIT_DIR"] = submit_dir
+    return env
 
 
 def batch_env(

@@ -225,6 +225,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.tasks)
 
     @property
+    def may_requeue(self) -> bool:
+        """An allocation without a script is its caller's: it ends with the caller and is never begun again."""
+        return self.spec.requeue and self.spec.is_batch
+
+    @property
     def is_pending(self) -> bool:
         return self.state is JobState.PENDING
 

@@ -203,6 +203,9 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     mcs_label: str | None = None
     oom_kill_step: int | None = None
     bell: str | None = None
+    # what srun and salloc themselves do
+    immediate: int | None = None  # seconds; 1: now or never
+    no_shell: bool = False  # the allocation outlives salloc
     # containers (pyxis and OCI)
     container: str | None = None
     container_id: str | None = None

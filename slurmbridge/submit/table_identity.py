@@ -55,7 +55,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(long="hold", short="H", arg=NONE, field="hold", kind="flag", rest="hold",
            section=GENERAL, help="submit job in held state"),
     Option(long="immediate", short="I", arg=OPTIONAL, commands="ar", kind="seconds", field="immediate",
-           default="off; bare=5", rest="immediate", section=GENERAL, meta="secs", help="give up if it cannot run at once"),
+           default="off; bare=1", rest="immediate", section=GENERAL, meta="secs", help="give up if it cannot run at once"),
     Option(long="job-name", short="J", field="name", kind="text", default="script or command name", rest="name",
            section=GENERAL, meta="jobname", help="name of job"),
     Option(long="kill-on-invalid-dep", commands="b", field="kill_on_invalid_dep", kind="yes_no",

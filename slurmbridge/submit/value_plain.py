@@ -98,7 +98,7 @@ def read_priority(option: Option, text: str | None, clock: Clock) -> Values | Ba
 
 def read_seconds(option: Option, text: str | None, clock: Clock) -> Values | Bad:
     if not text:
-        return ((option.field, 5),)
+        return ((option.field, 1),)
     found = integer(text, f"--{option.long}", 0)
     return found if isinstance(found, Bad) else ((option.field, found),)
 

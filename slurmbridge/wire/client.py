@@ -58,6 +58,11 @@ class Decoder:
         self._buffer = bytearray()
         self._limit = limit
 
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return len(self._buffer)
+
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
         buffer = self._buffer
         buffer += data

@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 def may_repeat(argv: list[bytes], printed: bool) -> bool:
-    """Whether a command can be sent again after a cut: the nonce makes sbatch safe, the others must only read."""
+    """Whether a command can be sent again after a cut: the nonce makes submissions safe, the others must only read."""
     command = argv[0].decode(errors="replace")
-    if command == "sbatch":
+    if command in ("sbatch", "srun", "salloc"):
         return True
     if printed:
         return False

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 HERE = __file__
 SYSTEM_SOCKET = b"/run/slurmbridge/socket"
 LONGEST_NAME = 107  # bytes in sun_path
+INTERACTIVE = ("srun", "salloc")
 EAGAIN, EACCES, EPIPE, ECONNREFUSED = 11, 13, 32, 111
 LIMITS = {  # of /proc/self/limits: its title -> the name in --propagate
     b"Max cpu time": b"CPU",
@@ -241,25 +242,16 @@ class Session:
         self.lines: list[bytes] = []  # words from a prompt
         self.asked = 0  # questions on this connection: each line is another answer
         self.connection: _socket.socket | None = None
+        self.decoder: frames.Decoder
         self.sending = False
         self.signals: list[int] = []
+        self.code = 1  # when the daemon does not come back to say it
 
     def run(self, connection: _socket.socket) -> int:
         """Until the exit code; Cut when the daemon goes away before it."""
-        self.connection, self.skip, self.asked = connection, list(self.printed), 0
-        decoder = frames.Decoder()
-        first = hello(self.argv, self.entries, self.nonce)
-        if len(first) > frames.MAX_FRAME:
-            raise ValueError("arguments and environment are too long")
-        self.send(first)
+        self.begin(connection)
         while True:
-            try:
-                data = connection.recv(1 << 18)
-            except OSError as fault:
-                raise Cut from fault
-            if not data:
-                raise Cut
-            for kind, payload in decoder.feed(data):
+            for kind, payload in self.receive():
                 if kind == b"O":
                     self.print(1, payload)
                 elif kind == b"E":
@@ -268,12 +260,31 @@ class Session:
                     return int(payload)
                 elif kind in b"AIW":
                     self.answer(kind, payload)
-                elif kind == b"T":
-                    address, request = frames.unpack(payload)
-                    return self.take_over(address, request)
+                elif kind == b"J":
+                    self.use_allocation(payload)
                 elif kind == b"L":
                     import_path()
                     load("cli/thin", "absent").run_locally("final", HERE, self.argv)
+
+    def begin(self, connection: _socket.socket) -> None:
+        """Say hello. A daemon that knows an srun or salloc by its nonce does not repeat what it said."""
+        self.connection, self.decoder, self.asked = connection, frames.Decoder(), 0
+        self.skip = [0, 0, 0] if self.command in INTERACTIVE else list(self.printed)
+        first = hello(self.argv, self.entries, self.nonce)
+        if len(first) > frames.MAX_FRAME:
+            raise ValueError("arguments and environment are too long")
+        self.send(first)
+
+    def receive(self) -> list[tuple[bytes, bytes]]:
+        """The frames of one read."""
+        assert self.connection is not None
+        try:
+            data = self.connection.recv(1 << 18)
+        except OSError as fault:
+            raise Cut from fault
+        if not data:
+            raise Cut
+        return self.decoder.feed(data)
 
     def print(self, fd: int, data: bytes) -> None:
         if self.skip[fd]:
@@ -324,12 +335,17 @@ class Session:
             self.answers[key] = frames.frame(b"F", frames.pack(b"%d" % errno, path, data))
         self.send(self.answers[key])
 
-    def take_over(self, address: bytes, request: bytes) -> int:
-        """srun outside a job, sattach: the terminal now belongs to the step."""
-        hand_over()
-        from slurmbridge.cli import srun_client
+    def use_allocation(self, payload: bytes) -> None:
+        """srun and salloc: what was asked for is run here; what came of it is told (again, to a daemon that restarted)."""
+        if b"J" not in self.answers:
+            hand_over()
+            from slurmbridge.cli import allocated
 
-        return int(srun_client.take_over(address, request))
+            what, facts, *env = frames.unpack(payload)
+            code, status = allocated.use(self, what.decode(), facts, env)
+            self.answers[b"J"] = frames.frame(b"D", frames.pack(b"%d" % code, b"%d" % status))
+            self.code = code
+        self.send(self.answers[b"J"])
 
 
 # ---- the course of a command ----------------------------------------------------------------------------------------
@@ -371,7 +387,7 @@ def main(words: list[str]) -> int:
         if connection is None:
             import_path()
             absent.run_locally("first" if dead and not retry else "final", HERE, argv)
-    if command in ("srun", "salloc"):
+    if command in INTERACTIVE:
         for number in (1, 2, 3, 10, 12, 14, 15):  # HUP INT QUIT USR1 USR2 ALRM TERM
             _signal.signal(number, session.caught)
     end = 0.0
@@ -392,7 +408,7 @@ def main(words: list[str]) -> int:
                 time.sleep(absent.PAUSE)
                 connection = absent.wait_for(lambda: connect(command, entries)[0], end - now)
     complain(command, "error: the connection to the controller was cut; what it did before is not known")
-    return 1
+    return session.code
 
 
 if __name__ == "__main__":

@@ -1,0 +1,93 @@
+"""srun outside of an allocation: get one, run one step in it, give it back (srun(1), Slurm 26.05).
+
+The step is run by the client over the job's first supervisor, from the same command line (`cli.srun_client`); what can
+be refused without an allocation is refused here. An srun with a job id in its environment or options never comes here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from slurmbridge.commands.allocating import Wish, allocate, give_back, one_job, read_wish
+from slurmbridge.commands.effects import Call, Command, HandOver, Print, Recall, Returned, Site
+from slurmbridge.commands.submitting import Speaker, Steps, Stop, complain
+from slurmbridge.lang import hostlist
+from slurmbridge.manifest.environment import says_tasks, task_counts
+from slurmbridge.model.job import Job
+from slurmbridge.submit.merge import CommandLine, Draft
+from slurmbridge.submit.value import Bad, error, fatal
+
+MPI_TYPES = ("none", "pmi2")
+PLACED = ("", "block", "cyclic", "plane", "*")
+"""Ways to distribute tasks that the supervisors know."""
+
+
+def main(call: Call, site: Site) -> Command:
+    """srun [OPTIONS] PROGRAM [ARGS]."""
+    try:
+        return (yield from _run(call, site))
+    except Stop as stop:
+        return stop.exit_code
+
+
+def _run(call: Call, site: Site) -> Command:
+    wish: Wish = yield from read_wish("srun", call, site, "", _check)
+    job: Job = yield from allocate(wish, call, site)
+    if wish.who.verbose:
+        yield Print(_verbose(job), 2)
+    returned: Returned = yield HandOver(job_id=job.job_id, what="step", facts=_facts(job))
+    if returned.is_over or returned.signal:
+        returned = yield Recall()
+    yield from give_back(job, returned.status)
+    return returned.code
+
+
+def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
+    """What srun refuses before it asks for anything."""
+    yield from one_job(who, drafts)
+    values = drafts[0].values
+    if not line.operands and not values.get("test_only"):
+        yield from complain(who, fatal("No command given to execute."))
+    if "relative" in drafts[0].typed:
+        yield from complain(who, fatal("--relative option invalid for job allocation request"))
+    mpi = str(values.get("mpi") or "none").lower()
+    if mpi == "list":
+        yield Print("MPI plugin types are...\n" + "".join(f"\t{name}\n" for name in MPI_TYPES))
+        raise Stop(0)
+    if mpi not in MPI_TYPES:
+        lines = (
+            ("error", f"MPI: Cannot create context for mpi/{mpi}"),
+            ("error", "MPI: Unable to load any plugin"),
+            ("error", f"Invalid MPI type '{mpi}', --mpi=list for acceptable types"),
+        )
+        yield from complain(who, Bad(lines, 1))
+    layout = str(values.get("distribution") or "")
+    if layout.lower().split(":")[0].split(",")[0].partition("=")[0] not in PLACED:
+        text = f"--distribution={layout}: only block, cyclic and plane=N place tasks"
+        yield from complain(who, error(text, 1))
+    for draft in drafts:
+        draft.values.setdefault("name", os.path.basename(line.operands[0]) if line.operands else "srun")
+
+
+def _facts(job: Job) -> tuple[tuple[str, object], ...]:
+    """How the step fills the allocation."""
+    shares = job.allocation.nodes if job.allocation is not None else ()
+    spec = job.spec
+    tasks = sum(task_counts(spec, shares)) if says_tasks(spec) else len(shares)
+    return (("ntasks", tasks), ("nodes", len(shares)), ("name", spec.name))
+
+
+def _verbose(job: Job) -> str:
+    shares = job.allocation.nodes if job.allocation is not None else ()
+    names = hostlist.compress_sorted([share.node for share in shares])
+    counts: list[tuple[int, int]] = []
+    for share in shares:
+        if counts and counts[-1][0] == share.cpus:
+            counts[-1] = (share.cpus, counts[-1][1] + 1)
+        else:
+            counts.append((share.cpus, 1))
+    cpus = ",".join(f"{cpus}(x{repeat})" for cpus, repeat in counts)
+    return (
+        f"srun: Nodes {names} are ready for job\n"
+        f"srun: jobid {job.job_id}: nodes({len(shares)}):`{names}', cpu counts: {cpus}\n"
+    )
