@@ -91,9 +91,8 @@ class Writer:
             if error is None and not self._healthy and not requests:
                 error = self._probe()
             if error is None:
-                if not self._healthy:
-                    LOG.warning("event=store.recovered database=%s", self._path)
-                self._healthy, pause = True, FIRST_PAUSE_S
+                self._recover()
+                pause = FIRST_PAUSE_S
             else:
                 pause = min(LONGEST_PAUSE_S, pause * 2)
                 if not last and kept:
@@ -123,6 +122,7 @@ class Writer:
             return [], None
         error = self._attempt(requests)
         if error is None:
+            self._recover()  # before anybody hears that the disk takes writes again
             _call_all(requests)
             return [], None
         if not _is_of_the_disk(error):
@@ -225,6 +225,11 @@ class Writer:
         if self._healthy:
             LOG.error("event=store.failed %s", dialect.describe(self._path, error))
         self._healthy = False
+
+    def _recover(self) -> None:
+        if not self._healthy:
+            LOG.warning("event=store.recovered database=%s", self._path)
+        self._healthy = True
 
 
 def _is_of_the_disk(error: Exception) -> bool:
