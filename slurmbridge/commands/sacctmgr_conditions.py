@@ -49,7 +49,7 @@ CONDITIONS: Final[dict[str, tuple[tuple[str, int, str], ...]]] = {
 }  # fmt: skip
 BARE: Final = {
     "user": "users", "account": "accounts", "association": "users", "qos": "qos_names", "cluster": "clusters",
-    "coordinator": "users", "transaction": "ids", "event": "nodes", "tres": "types", "other": "names",
+    "coordinator": "users", "transaction": "ids", "event": "events", "tres": "types", "other": "names",
 }  # fmt: skip
 """What a name without `=` selects."""
 

@@ -138,16 +138,20 @@ def _tres(site: Site, words: Words) -> Rows:
 
 
 def _problem(site: Site, words: Words) -> Rows:
-    """Accounts without users, users that the system does not know."""
+    """Accounts and users without associations, accounts without users, users that the system does not know."""
     known = associations.index(site.accounting)
+    for name in sorted(known.accounts):
+        if (name, "", "") not in known.assocs:
+            yield {"Account": name, "Problem": "Account has no Associations"}
     for _depth, assoc in associations.tree(site.accounting):
         if not assoc.user and assoc.account != associations.ROOT and not known.users_of.get(assoc.account):
             yield {"Cluster": site.config.cluster_name, "Account": assoc.account, "Problem": "Account has no users"}
-    for user in sorted(site.accounting.users, key=lambda each: each.name):
-        if site.user_id(user.name) is None:
-            yield {"User": user.name, "Problem": "User does not have a uid"}
-        if user.name not in known.accounts_of:
-            yield {"User": user.name, "Problem": "User has no associations"}
+    for name in sorted(known.users):
+        if name not in known.accounts_of:
+            yield {"User": name, "Problem": "User has no Associations"}
+    for name in sorted(known.users):
+        if site.user_id(name) is None:
+            yield {"User": name, "Problem": "User does not have a uid"}
 
 
 def _wckey(site: Site, words: Words) -> Rows:
@@ -159,23 +163,6 @@ def _wckey(site: Site, words: Words) -> Rows:
 def _nothing(_site: Site, _words: Words) -> Rows:
     """Federations and shared licences exist only where several clusters share a database."""
     return ()
-
-
-def _event(site: Site, words: Words) -> Rows:
-    """Nodes that are down or drained now."""
-    for node in site.nodes():
-        if not node.reason or node.reason_time is None or not _matches(words, nodes=node.name):
-            continue
-        uid = node.reason_uid or 0
-        yield {
-            "Cluster": site.config.cluster_name,
-            "NodeName": node.name,
-            "TimeStart": times.render(node.reason_time),
-            "TimeEnd": "Unknown",
-            "State": "+".join([node.base.value, *sorted(flag.value for flag in node.flags)]),
-            "Reason": node.reason,
-            "User": f"{site.user_name(uid)}({uid})",
-        }
 
 
 def _reservation(site: Site, _words: Words) -> Rows:
@@ -218,7 +205,6 @@ ROWS: Final[dict[str, Callable[[Site, Words], Rows]]] = {
     "qos": _qos,
     "cluster": _cluster,
     "tres": _tres,
-    "event": _event,
     "wckey": _wckey,
     "federation": _nothing,
     "resource": _nothing,

@@ -13,6 +13,7 @@ from slurmbridge.commands.accounting_words import is_word
 from slurmbridge.commands.effects import Call, Command, Print, Reports, Site
 from slurmbridge.commands.sacctmgr_conditions import Words, read
 from slurmbridge.commands.sacctmgr_config import config_text, stats_text
+from slurmbridge.commands.sacctmgr_events import only_of_the_cluster, show_events
 from slurmbridge.commands.sacctmgr_json import document, json_accounts, json_users
 from slurmbridge.errors import LangError
 from slurmbridge.model.accounts import Transaction
@@ -81,6 +82,11 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
     if words.mistakes:
         yield Print("".join(f"{line}\n" for line in words.mistakes), 2)
         return 1
+    if "withdeleted" in words.switches:
+        yield Print(
+            "sacctmgr: error: WithDeleted is not offered: what is deleted is not kept (see show transactions)\n", 2
+        )
+        return 1
     if options.json:
         if entity not in ("user", "account"):
             yield Print(f"sacctmgr: error: --json is not offered for this entity ({argv[0]}) yet\n", 2)
@@ -101,6 +107,13 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
             yield Print(f"sacctmgr: error: {error.message}\n", 2)
             return 1
         transactions = yield Reports(what="transactions", start=start, end=end)
+    events: tuple[dict[str, str], ...] = ()
+    if entity == "event":
+        read_events = yield from show_events(call, site, words)
+        if isinstance(read_events, list):
+            yield Print("".join(f"{line}\n" for line in read_events), 2)
+            return 1
+        events = read_events
     asked = ",".join(words.where["format"]) if "format" in words.where else None
     if asked == "":
         yield Print("Unknown field ''\n", 2)
@@ -124,6 +137,8 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
     found = (
         rows.transactions(call, site, words, transactions)
         if entity == "transaction"
+        else events
+        if entity == "event"
         else rows.ROWS[entity](site, words)
     )
     yield Print(table.table(fields, found, options.style))
@@ -152,6 +167,8 @@ def default_format(entity: str, words: Words) -> str:
         "resource": "Name,Server,Type,Count,LastConsumed,Allocated,ServerType,Flags",
         "problem": "Cluster,Account,User,Problem",
     }[entity]
+    if entity == "event" and only_of_the_cluster(words):
+        text = "Cluster,TRES,TimeStart,TimeEnd,ClusterNodes"
     if entity == "user" and "withassoc" in switches:
         text += "," + _ASSOC_OF_USER
     if entity == "account" and "withassoc" in switches:

@@ -17,12 +17,16 @@ from slurmbridge.daemon.submission import Submissions
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang.hostlist import compress
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Verdict
+from slurmbridge.model.plan import Factors, Verdict
 from slurmbridge.model.verdict import Refused
 from slurmbridge.store.protocol import Store
 
 Estimate = Callable[[Job], Awaitable[Verdict | None]]
 """When and where a job would start if it were submitted now."""
+
+
+FactorsOf = Callable[[], Awaitable[tuple[Factors, ...]]]
+"""What the planner makes priorities of."""
 
 
 class Performer:
@@ -35,10 +39,12 @@ class Performer:
         changes: Changes,
         alterations: Alterations,
         estimate: Estimate,
+        factors: FactorsOf,
     ) -> None:
         self._core, self._store, self._blobs = core, store, blobs
         self._submissions, self._changes, self._alterations = submissions, changes, alterations
         self._estimate_of = estimate
+        self._factors_of = factors
         self._table: dict[type, Callable[[fx.Call, Any], asyncio.Future[Any]]] = {
             fx.Submit: self._submit,
             fx.Change: self._change,
@@ -50,6 +56,7 @@ class Performer:
             fx.Fetch: self._fetch,
             fx.Reports: self._reports,
             fx.Sleep: self._sleep,
+            fx.PriorityFactors: lambda call, effect: self._spawn(self._read_factors()),
         }
 
     def progress(self, job_id: int) -> str:
@@ -159,7 +166,13 @@ class Performer:
         if effect.what == "transactions":
             loop = asyncio.get_running_loop()
             return loop.run_in_executor(None, self._store.transactions, effect.start, effect.end)
+        if effect.what == "events":
+            loop = asyncio.get_running_loop()
+            return loop.run_in_executor(None, self._store.events, effect.start, effect.end)
         return _now(())
+
+    async def _read_factors(self) -> tuple[Factors, ...]:
+        return await self._factors_of()
 
     def _sleep(self, call: fx.Call, effect: fx.Sleep) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

@@ -81,6 +81,17 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
         return self.conf.name
 
 
+class NodeEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """A time in which a node was not at work (sacctmgr show event)."""
+
+    node: str
+    start: float
+    end: float | None  # None: not over
+    state: str  # "DOWN", "DRAIN", "DOWN+DRAIN" ...
+    reason: str
+    uid: int | None
+
+
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
     """A PartitionName line (or what scontrol made of it). None = not set."""
 

@@ -6,19 +6,24 @@ Callbacks come from the calling thread, before `write` returns.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
+
+import msgspec
 
 from slurmbridge.commands.effects import JobFilter, JobRow
 from slurmbridge.errors import StoreError
 from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
-from slurmbridge.model.cluster import Node, Partition
+from slurmbridge.model.cluster import Node, NodeEvent, Partition
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.plan import Reservation
 from slurmbridge.store import filter as selection
 from slurmbridge.store.protocol import (
     InsertJobs,
+    Limits,
     Loaded,
     Op,
+    Purge,
     PutAccounting,
     PutJobs,
     PutMark,
@@ -27,9 +32,11 @@ from slurmbridge.store.protocol import (
     PutReservations,
     PutSteps,
     PutUsage,
+    Use,
 )
 from slurmbridge.store.queries import row_of
 from slurmbridge.store.records import ended_at, is_final
+from slurmbridge.store.trouble import node_trouble
 from slurmbridge.store.usage import DEFAULT_HALF_LIFE, charge
 
 
@@ -51,6 +58,7 @@ class MemoryStore:
         self._usage: dict[int, UsageRow] = {}
         self._transactions: list[Transaction] = []
         self._marks: dict[str, str] = {}
+        self._events: list[NodeEvent] = []
         self._next_job_id = 0
         self._closed = False
         self.healthy = True
@@ -107,6 +115,50 @@ class MemoryStore:
             if (start is None or one.time >= start) and (end is None or one.time < end)
         )
 
+    def events(self, start: float | None, end: float | None) -> tuple[NodeEvent, ...]:
+        found = [
+            event
+            for event in self._events
+            if (start is None or event.end is None or event.end >= start) and (end is None or event.start <= end)
+        ]
+        return tuple(sorted(found, key=lambda event: event.start))
+
+    def expired(self, limits: Limits, most: int) -> Purge:
+        with self._lock:
+            runs = [] if limits.jobs is None else self._old_runs(limits.jobs)[:most]
+            blobs = [Use(sha=sha, since=-1.0) for job in runs for sha in (job.spec.script_sha, job.spec.env_sha) if sha]
+            for field, before in (("script_sha", limits.scripts), ("env_sha", limits.environments)):
+                if before is not None:
+                    named = {getattr(job.spec, field) for job in self._runs.values()}
+                    unused = [sha for sha in sorted(named & self._blobs.keys()) if not self._is_used(sha, before)]
+                    blobs += [Use(sha=sha, since=before) for sha in unused[:most]]
+            steps = [
+                key
+                for key, step in self._steps.items()
+                if limits.steps is not None
+                and step.state.is_finished
+                and (run := self._runs.get(key[:2])) is not None
+                and ended_at(run) < limits.steps
+            ]
+            old = limits.transactions is not None and any(one.time < limits.transactions for one in self._transactions)
+            return Purge(
+                runs=tuple((job.job_id, job.restarts) for job in runs),
+                steps=tuple(steps[:most]),
+                blobs=tuple(blobs),
+                transactions_before=limits.transactions if old else None,
+            )
+
+    def _old_runs(self, before: float) -> list[Job]:
+        alive = [job for job in self._runs.values() if not is_final(job)]
+        families = {key for job in alive for key in (job.job_id, job.array_job_id, job.het_job_id)} - {0}
+        old = (job for job in self._runs.values() if ended_at(job) < before)
+        kept = (job for job in old if not families & {job.job_id, job.array_job_id, job.het_job_id})
+        return sorted(kept, key=lambda job: (ended_at(job), job.job_id))
+
+    def _is_used(self, sha: str, since: float) -> bool:
+        runs = self._runs.values()
+        return any(sha in (job.spec.script_sha, job.spec.env_sha) and ended_at(job) >= since for job in runs)
+
     def close(self) -> None:
         self._closed = True
 
@@ -140,6 +192,8 @@ class MemoryStore:
                 self._steps.update(((step.job_id, step.restarts, step.step_id), step) for step in op.steps)
             case PutNodes():
                 self._nodes.update((node.name, node) for node in op.nodes)
+                for node in op.nodes:
+                    self._note_trouble(node)
             case PutPartitions():
                 self._partitions = op.partitions
             case PutReservations():
@@ -149,11 +203,48 @@ class MemoryStore:
                 self._transactions.extend(op.transactions)
             case PutUsage():
                 self._usage.update((row.assoc_id, row) for row in op.rows)
+            case Purge():
+                self._purge(op)
             case PutMark():
                 if op.name == "next_job_id":
                     self._next_job_id = max(self._next_job_id, int(op.value))
                 else:
                     self._marks[op.name] = op.value
+
+    def _note_trouble(self, node: Node) -> None:
+        """End the open event of a node whose trouble changed, and open one for the new trouble."""
+        trouble, now = node_trouble(node), time.time()
+        place = next((at for at, e in enumerate(self._events) if e.node == node.name and e.end is None), None)
+        if place is not None:
+            current = self._events[place]
+            if (current.state, current.reason) == (trouble, node.reason):
+                return
+            self._events[place] = msgspec.structs.replace(current, end=max(now, current.start))
+        if trouble:
+            start = node.reason_time or now
+            event = NodeEvent(
+                node=node.name, start=start, end=None, state=trouble, reason=node.reason, uid=node.reason_uid
+            )
+            self._events.append(event)
+
+    def _purge(self, op: Purge) -> None:
+        for key in op.runs:
+            job = self._runs.get(key)
+            if job is not None and is_final(job):
+                del self._runs[key]
+                self._steps = {at: step for at, step in self._steps.items() if at[:2] != key}
+        known = {job.job_id for job in self._runs.values()}
+        gone = {number for number, _ in op.runs} - known
+        self._nonces = {nonce: number for nonce, number in self._nonces.items() if number not in gone}
+        for step in op.steps:
+            self._steps.pop(step, None)
+        for use in op.blobs:
+            if not self._is_used(use.sha, use.since):
+                self._blobs.pop(use.sha, None)
+        for assoc_id in op.usage:
+            self._usage.pop(assoc_id, None)
+        if op.transactions_before is not None:
+            self._transactions = [one for one in self._transactions if one.time >= op.transactions_before]
 
     def _put_runs(self, jobs: Sequence[Job]) -> None:
         for job in jobs:

@@ -14,7 +14,7 @@ import msgspec
 
 from slurmbridge.commands.effects import JobFilter, JobRow
 from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
-from slurmbridge.model.cluster import Node, Partition
+from slurmbridge.model.cluster import Node, NodeEvent, Partition
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.plan import Reservation
 
@@ -70,7 +70,53 @@ class PutMark(msgspec.Struct, frozen=True, kw_only=True):
     value: str
 
 
-Op = InsertJobs | PutJobs | PutSteps | PutNodes | PutPartitions | PutReservations | PutAccounting | PutUsage | PutMark
+class Use(msgspec.Struct, frozen=True, kw_only=True):
+    """A script or environment that may go unless a run that ended at `since` or later (or lives) uses it."""
+
+    sha: str
+    since: float
+
+
+class Purge(msgspec.Struct, frozen=True, kw_only=True):
+    """Forget what nobody will ask for. Keys are checked again in the transaction: a run that lives stays.
+
+    With its last run goes a specification, and the submission's nonce. Ids of purged jobs are not given out again.
+    """
+
+    runs: tuple[tuple[int, int], ...] = ()  # (job_id, restarts), with their steps
+    steps: tuple[tuple[int, int, int], ...] = ()  # (job_id, restarts, step_id)
+    blobs: tuple[Use, ...] = ()
+    usage: tuple[int, ...] = ()  # association ids
+    events_before: float | None = None  # those that were over then
+    transactions_before: float | None = None
+
+    def __bool__(self) -> bool:
+        return self != Purge()
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What is old enough to go: moments before which it ended, None: keep all of it."""
+
+    jobs: float | None = None
+    steps: float | None = None
+    scripts: float | None = None
+    environments: float | None = None
+    events: float | None = None
+    transactions: float | None = None
+
+
+Op = (
+    InsertJobs
+    | PutJobs
+    | PutSteps
+    | PutNodes
+    | PutPartitions
+    | PutReservations
+    | PutAccounting
+    | PutUsage
+    | PutMark
+    | Purge
+)
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +145,13 @@ class Store(Protocol):
 
     def blob(self, sha: str) -> bytes | None: ...
     def history(self, wanted: JobFilter) -> tuple[JobRow, ...]: ...
+    def expired(self, limits: Limits, most: int) -> Purge:
+        """The oldest things that may go, at most `most` of each; an empty Purge when nothing is left."""
+
     def transactions(self, start: float | None, end: float | None) -> tuple[Transaction, ...]: ...
+    def events(self, start: float | None, end: float | None) -> tuple[NodeEvent, ...]:
+        """Times in which nodes were down or drained, overlapping [start, end], by start."""
+
     @property
     def healthy(self) -> bool: ...
     def close(self) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from slurmbridge.commands.effects import JobFilter, JobRow
 from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
-from slurmbridge.model.cluster import Node, Partition
+from slurmbridge.model.cluster import Node, NodeEvent, Partition
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.plan import Reservation
 from slurmbridge.store import filter as selection
@@ -108,7 +108,7 @@ def transactions(connection: Connection, start: float | None, end: float | None)
     )
 
 
-def events(connection: Connection, start: float | None, end: float | None) -> tuple[records.NodeEvent, ...]:
+def events(connection: Connection, start: float | None, end: float | None) -> tuple[NodeEvent, ...]:
     """Events that overlap [start, end], by start."""
     table = schema.events.c
     query = sa.select(table.node, table.started, table.ended, table.state, table.reason, table.uid)
@@ -118,7 +118,7 @@ def events(connection: Connection, start: float | None, end: float | None) -> tu
         query = query.where(table.started <= end)
     rows = connection.execute(query.order_by(table.started, table.event_id)).all()
     return tuple(
-        records.NodeEvent(
+        NodeEvent(
             node=node,
             start=started,
             end=None if ended >= schema.ALIVE else ended,

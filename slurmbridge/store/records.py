@@ -58,17 +58,6 @@ _LIVE_READ: Any = msgspec.defstruct(
 _live_decoder = msgspec.msgpack.Decoder(_LIVE_READ)
 
 
-class NodeEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A time in which a node was not at work (sacctmgr show event)."""
-
-    node: str
-    start: float
-    end: float | None  # None: not over
-    state: str
-    reason: str
-    uid: int | None
-
-
 def encode(record: Any) -> bytes:
     """Any record as it is."""
     return _ENCODER.encode(record)
@@ -80,6 +69,20 @@ def encode_spec(spec: JobSpec) -> tuple[bytes, bytes]:
     values[_REQUEST_AT] = _REQUEST(*_request_values(spec.request))
     data = _ENCODER.encode(_SPEC(*values))
     return hashlib.sha256(data).digest()[:16], data
+
+
+def decode_spec(data: bytes) -> JobSpec:
+    """A specification that `encode_spec` wrote."""
+    try:
+        return _spec_decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise StoreError(f"a specification of the database cannot be read: {error}") from error
+
+
+def blob_uses(digest: bytes, spec: JobSpec) -> list[tuple[str, bytes, str]]:
+    """Rows of `blob_uses`: what this specification needs of the stored scripts and environments."""
+    named = {spec.script_sha: "script", spec.env_sha: "env"}
+    return [(sha, digest, kind) for sha, kind in named.items() if sha]
 
 
 def is_final(job: Job) -> bool:

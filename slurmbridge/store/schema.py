@@ -10,7 +10,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
-HEAD: Final = "0001"
+HEAD: Final = "0002"
 """Revision of the newest migration: a database with this one is opened without loading alembic."""
 
 ALIVE: Final = 1e18
@@ -57,6 +57,7 @@ _IN_ARRAY, _IN_HET = runs.c.array_job_id.is_not(None), runs.c.het_job_id.is_not(
 sa.Index("runs_array", runs.c.array_job_id, sqlite_where=_IN_ARRAY, postgresql_where=_IN_ARRAY)
 sa.Index("runs_het", runs.c.het_job_id, sqlite_where=_IN_HET, postgresql_where=_IN_HET)
 sa.Index("runs_user", runs.c.uid, runs.c.ended)
+sa.Index("runs_spec", runs.c.spec)
 
 submissions = sa.Table(
     "submissions",
@@ -65,6 +66,7 @@ submissions = sa.Table(
     sa.Column("nonce", sa.Text, primary_key=True),
     sa.Column("job_id", sa.BigInteger, nullable=False),
 )
+sa.Index("submissions_job", submissions.c.job_id)
 
 steps = sa.Table(
     "steps",
@@ -82,6 +84,15 @@ blobs = sa.Table(
     sa.Column("sha", sa.Text, primary_key=True),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
+
+blob_uses = sa.Table(
+    "blob_uses",
+    metadata,
+    sa.Column("sha", sa.Text, primary_key=True),
+    sa.Column("spec", sa.LargeBinary, primary_key=True),  # specs.digest
+    sa.Column("kind", sa.Text, nullable=False),  # script, env
+)
+sa.Index("blob_uses_spec", blob_uses.c.spec)
 
 entities = sa.Table(
     "entities",
@@ -109,6 +120,13 @@ usage = sa.Table(
     "usage",
     metadata,
     sa.Column("assoc_id", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
+
+mail = sa.Table(
+    "mail",
+    metadata,
+    sa.Column("mail_id", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("data", sa.LargeBinary, nullable=False),
 )
 

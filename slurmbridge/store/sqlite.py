@@ -16,8 +16,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from slurmbridge.commands.effects import JobFilter, JobRow
 from slurmbridge.errors import StoreError
 from slurmbridge.model.accounts import Transaction
-from slurmbridge.store import dialect, queries, records, schema
-from slurmbridge.store.protocol import Loaded, Op
+from slurmbridge.model.cluster import NodeEvent
+from slurmbridge.store import dialect, purging, queries, schema
+from slurmbridge.store.protocol import Limits, Loaded, Op, Purge
 from slurmbridge.store.usage import DEFAULT_HALF_LIFE
 from slurmbridge.store.writer import Request, Writer
 from slurmbridge.store.writes import Known
@@ -74,11 +75,15 @@ class SqliteStore:
         with self._reading() as connection:
             return queries.history(connection, wanted)
 
+    def expired(self, limits: Limits, most: int) -> Purge:
+        with self._reading() as connection:
+            return purging.expired(connection, limits, most)
+
     def transactions(self, start: float | None, end: float | None) -> tuple[Transaction, ...]:
         with self._reading() as connection:
             return queries.transactions(connection, start, end)
 
-    def events(self, start: float | None, end: float | None) -> tuple[records.NodeEvent, ...]:
+    def events(self, start: float | None, end: float | None) -> tuple[NodeEvent, ...]:
         """Times in which nodes were down or drained, overlapping [start, end]."""
         with self._reading() as connection:
             return queries.events(connection, start, end)

@@ -16,12 +16,12 @@ DEFAULT_HALF_LIFE = 7 * 86400.0
 
 
 def run_seconds(job: Job) -> float:
-    """How long a finished run held its nodes and was not suspended."""
+    """How long a finished run held its nodes and was not suspended. Between whole seconds, as Slurm counts."""
     if job.start_time is None or job.end_time is None:
         return 0.0
     if job.pre_suspend_s and job.suspend_time:
-        return max(0.0, job.pre_suspend_s + job.end_time - job.suspend_time)
-    return max(0.0, job.end_time - job.start_time)
+        return max(0.0, int(job.pre_suspend_s) + int(job.end_time) - int(job.suspend_time))
+    return float(max(0, int(job.end_time) - int(job.start_time)))
 
 
 def decay(row: UsageRow, now: float, half_life: float) -> UsageRow:

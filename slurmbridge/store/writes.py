@@ -19,11 +19,11 @@ from slurmbridge.errors import StoreError
 from slurmbridge.model.accounts import Transaction, UsageRow
 from slurmbridge.model.cluster import Node
 from slurmbridge.model.job import Job
-from slurmbridge.model.states import NodeBase, NodeFlag
-from slurmbridge.store import records, schema
+from slurmbridge.store import purging, records, schema
 from slurmbridge.store.protocol import (
     InsertJobs,
     Op,
+    Purge,
     PutAccounting,
     PutJobs,
     PutMark,
@@ -33,6 +33,7 @@ from slurmbridge.store.protocol import (
     PutSteps,
     PutUsage,
 )
+from slurmbridge.store.trouble import node_trouble
 from slurmbridge.store.usage import charge
 
 NEXT_JOB_ID = "next_job_id"
@@ -71,6 +72,7 @@ PUT_RUN = _upsert(schema.runs, keep=frozenset({"rolled"}))
 INSERT_SUBMISSION = _insert(schema.submissions)
 PUT_SPEC = _insert_once(schema.specs)
 PUT_BLOB = _insert_once(schema.blobs)
+PUT_USE = _insert_once(schema.blob_uses)
 PUT_STEP = _upsert(schema.steps)
 PUT_ENTITY = _upsert(schema.entities)
 PUT_MARK = _upsert(schema.marks)
@@ -91,6 +93,8 @@ class Batch:
         self._runs: dict[tuple[int, int], tuple[Any, ...]] = {}
         self._finished: dict[tuple[int, int], Job] = {}
         self._specs: dict[bytes, bytes] = {}
+        self._uses: list[tuple[str, bytes, str]] = []
+        self._purges: list[Purge] = []
         self._digests: dict[int, tuple[object, bytes]] = {}  # by identity; the record is kept so that ids stay its own
         self._submissions: list[tuple[int, str, int]] = []
         self._blobs: dict[str, bytes] = {}
@@ -112,6 +116,7 @@ class Batch:
         for statement, rows in (
             (PUT_BLOB, list(self._blobs.items())),
             (PUT_SPEC, list(self._specs.items())),
+            (PUT_USE, self._uses),
             (INSERT_SUBMISSION, self._submissions),
             (INSERT_RUN, self._new_runs),
             (PUT_RUN, list(self._runs.values())),
@@ -133,6 +138,7 @@ class Batch:
         for statement, rows in rest:
             if rows:
                 many(statement, rows)
+        purging.apply(connection, self._purges)
 
     # what each op brings
 
@@ -152,6 +158,7 @@ class Batch:
         if known is None:
             digest, data = records.encode_spec(job.spec)
             self._specs[digest] = data
+            self._uses += records.blob_uses(digest, job.spec)
             self._digests[id(job.spec)] = (job.spec, digest)
         else:
             digest = known[1]
@@ -198,6 +205,12 @@ class Batch:
             self.known.usage[row.assoc_id] = row
             self._usage.add(row.assoc_id)
 
+    def _purge(self, op: Purge) -> None:
+        self._purges.append(op)
+        for assoc_id in op.usage:
+            self.known.usage.pop(assoc_id, None)
+            self._usage.discard(assoc_id)
+
     def _put_mark(self, op: PutMark) -> None:
         if op.name == NEXT_JOB_ID:
             self._raise_next_id(int(op.value))
@@ -237,6 +250,7 @@ _GATHER: dict[type, Callable[[Batch, Any], None]] = {
     PutAccounting: Batch._put_accounting,
     PutUsage: Batch._put_usage,
     PutMark: Batch._put_mark,
+    Purge: Batch._purge,
 }
 
 
@@ -255,13 +269,6 @@ def already_stored(connection: Connection, op: Op) -> bool:
     if number != op.jobs[0].job_id:
         raise StoreError(f"this submission was stored before, as job {number}")
     return True
-
-
-def node_trouble(node: Node) -> str:
-    """The state that makes an event of sacctmgr, empty for a node that works."""
-    parts = [node.base.value] if node.base in (NodeBase.DOWN, NodeBase.ERROR) else []
-    parts += [f.value for f in (NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.MAINTENANCE) if f in node.flags]
-    return "+".join(parts)
 
 
 def _put_events(connection: Connection, nodes: Sequence[Node]) -> None:

@@ -15,6 +15,8 @@ from slurmbridge.model.plan import Reservation
 from slurmbridge.model.states import JobFlag, JobState, NodeBase, NodeFlag
 from slurmbridge.store import usage
 from slurmbridge.store.protocol import (
+    Limits,
+    Purge,
     PutAccounting,
     PutJobs,
     PutMark,
@@ -116,6 +118,89 @@ class StoreContract:
         put(store, PutSteps(steps=(step(1, 0, state=JobState.COMPLETED, end_time=1010.0),)))
         assert store.load(1500.0).steps == (step(1),)
 
+    # forgetting
+
+    def purge(self, store: Store, limits: Limits, most: int = 100) -> int:
+        """Purge to the end; how many transactions it took."""
+        for number in range(1000):
+            found = store.expired(limits, most)
+            if not found:
+                return number
+            put(store, found)
+        raise AssertionError("purging does not end")
+
+    def test_old_runs_go_with_their_steps_nonces_and_what_they_alone_used(self, store: Store) -> None:
+        old = finished(1, end=1060.0, spec_changes={"script_sha": "aa", "env_sha": "bb"})
+        new = finished(2, end=5000.0, spec_changes={"script_sha": "aa", "env_sha": "cc"})
+        put(store, insertion(old, nonce="ab" * 16, blobs=(("aa", b"1"), ("bb", b"2"))))
+        put(store, insertion(new, nonce="cd" * 16, blobs=(("cc", b"3"),)))
+        put(store, PutSteps(steps=(step(1, state=JobState.COMPLETED), step(2, state=JobState.COMPLETED))))
+        assert self.purge(store, Limits(jobs=2000.0)) == 1
+        rows = store.history(JobFilter())
+        assert [(row.job.job_id, len(row.steps)) for row in rows] == [(2, 1)]
+        assert (store.blob("aa"), store.blob("bb"), store.blob("cc")) == (b"1", None, b"3")
+        assert (store.job_of_nonce(1001, "ab" * 16), store.job_of_nonce(1001, "cd" * 16)) == (None, 2)
+
+    def test_purging_is_done_in_small_transactions_oldest_first(self, store: Store) -> None:
+        for number in range(1, 8):
+            put(store, insertion(finished(number, end=1000.0 + number)))
+        assert store.expired(Limits(jobs=2000.0), 3).runs == ((1, 0), (2, 0), (3, 0))
+        assert self.purge(store, Limits(jobs=1006.0), 2) == 3
+        assert [row.job.job_id for row in store.history(JobFilter())] == [6, 7]
+
+    def test_ids_of_purged_jobs_are_never_given_out_again(self, store: Store) -> None:
+        put(store, insertion(finished(41)))
+        self.purge(store, Limits(jobs=2000.0))
+        assert store.load(0.0).next_job_id == 42
+
+    def test_what_lives_is_untouched_and_so_is_its_family(self, store: Store) -> None:
+        put(store, insertion(job(1, state=JobState.RUNNING, start_time=1.0)))
+        put(store, insertion(finished(10, array_job_id=10)), insertion(job(11, array_job_id=10)))
+        put(store, insertion(finished(20, het_job_id=20), job(21, het_job_id=20)))
+        put(store, insertion(finished(30, state=JobState.NODE_FAIL)), PutJobs(jobs=(job(30, restarts=1),)))
+        put(store, insertion(finished(40, flags=frozenset({JobFlag.COMPLETING}))))
+        assert self.purge(store, Limits(jobs=9e9)) == 0
+
+    def test_a_run_that_was_put_back_to_life_meanwhile_stays(self, store: Store) -> None:
+        put(store, insertion(finished(1)))
+        found = store.expired(Limits(jobs=2000.0), 10)
+        put(store, PutJobs(jobs=(job(1),)))
+        put(store, found)
+        assert [one.job_id for one in store.load(0.0).jobs] == [1]
+
+    def test_a_script_that_was_submitted_again_meanwhile_stays(self, store: Store) -> None:
+        put(store, insertion(finished(1, spec_changes={"script_sha": "aa"}), blobs=(("aa", b"1"),)))
+        found = store.expired(Limits(jobs=2000.0), 10)
+        put(store, insertion(job(2, spec_changes={"script_sha": "aa"})))
+        put(store, found)
+        assert store.blob("aa") == b"1"
+
+    def test_the_usage_of_purged_jobs_stays_charged(self, store: Store) -> None:
+        put(store, insertion(finished(1)))
+        self.purge(store, Limits(jobs=2000.0))
+        assert store.load(0.0).usage[0].wall_s == 60.0
+        put(store, Purge(usage=(5,)))
+        assert store.load(0.0).usage == ()
+
+    def test_steps_scripts_and_environments_may_go_before_their_job(self, store: Store) -> None:
+        for number, end in ((1, 1060.0), (2, 5000.0)):
+            names = {"script_sha": f"a{number}", "env_sha": f"e{number}"}
+            blobs = tuple((name, b"x") for name in names.values())
+            put(store, insertion(finished(number, end=end, spec_changes=names), blobs=blobs))
+            put(store, PutSteps(steps=(step(number, state=JobState.COMPLETED),)))
+        self.purge(store, Limits(steps=2000.0))
+        assert [len(row.steps) for row in store.history(JobFilter())] == [0, 1]
+        self.purge(store, Limits(scripts=2000.0))
+        assert [store.blob(name) for name in ("a1", "e1", "a2", "e2")] == [None, b"x", b"x", b"x"]
+        self.purge(store, Limits(environments=2000.0))
+        assert [store.blob(name) for name in ("a1", "e1", "a2", "e2")] == [None, None, b"x", b"x"]
+
+    def test_old_transactions_go(self, store: Store) -> None:
+        changes = tuple(Transaction(time=moment, action="add", actor="root") for moment in (1.0, 2.0, 3.0))
+        put(store, PutAccounting(accounting=Accounting(), transactions=changes))
+        self.purge(store, Limits(transactions=2.5))
+        assert [one.time for one in store.transactions(None, None)] == [3.0]
+
     # usage
 
     def test_a_finished_run_is_charged_once(self, store: Store) -> None:
@@ -178,6 +263,21 @@ class StoreContract:
         assert store.load(0.0).accounting == accounting
         assert [one.time for one in store.transactions(None, None)] == [10.0, 20.0]
         assert store.transactions(10.0, 20.0) == (added,)
+
+    def test_a_nodes_trouble_is_an_event_until_it_changes(self, store: Store) -> None:
+        well = Node(conf=NodeConf(name="n1"))
+        drained = replace(well, flags=frozenset({NodeFlag.DRAIN}), reason="disk", reason_uid=7, reason_time=50.0)
+        put(store, PutNodes(nodes=(drained,)))
+        put(store, PutNodes(nodes=(replace(drained, comment="x"),)))
+        (event,) = store.events(None, None)
+        assert (event.node, event.start, event.end, event.state, event.uid) == ("n1", 50.0, None, "DRAIN", 7)
+        put(store, PutNodes(nodes=(replace(well, base=NodeBase.DOWN, reason="gone", reason_time=60.0),)))
+        put(store, PutNodes(nodes=(well,)))
+        assert [(one.state, one.reason, one.end is None) for one in store.events(None, None)] == [
+            ("DRAIN", "disk", False), ("DOWN", "gone", False),
+        ]  # fmt: skip
+        assert store.events(None, 55.0) == store.events(None, None)[:1]
+        assert store.events(1e12, None) == ()
 
     def test_marks_survive(self, store: Store) -> None:
         put(store, PutMark(name="boot", value="abc"))
