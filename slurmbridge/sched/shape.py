@@ -86,7 +86,7 @@ def key_of(spec: JobSpec) -> _Key:
         spec.exclusive,
         spec.oversubscribe,
         spec.node_counts,
-        request.use_min_nodes,
+        request.use_min_nodes or not _wants_range(spec),
         request.spread_job,
         spec.ntasks_per_node > 0 or _is_block(request.distribution),
         spec.reservation,
@@ -94,6 +94,11 @@ def key_of(spec: JobSpec) -> _Key:
         spec.licenses_any_of,
         spec.uid if spec.exclusive is Exclusive.USER else -1,
     )
+
+
+def _wants_range(spec: JobSpec) -> bool:
+    """Whether the user gave a range of node counts; without one a job of N tasks has an upper bound of N nodes too."""
+    return spec.request.nodes_max is not None or spec.max_nodes not in (None, spec.num_tasks)
 
 
 def _is_block(distribution: str | None) -> bool:

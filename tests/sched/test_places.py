@@ -310,3 +310,17 @@ def test_preferred_features_come_first_and_others_will_do() -> None:
     fields = {"features": "rack1", "prefer": "rack3", "exclusive": Exclusive.NODE}
     plan = plan_of(world(*(job(number, **fields) for number in (10, 11, 12)), config=racks()))
     assert [shares(plan)[number][0][0] for number in (10, 11, 12)] == ["n5", "n6", "n1"]
+
+
+@pytest.mark.parametrize(
+    ("request_", "nodes"),
+    [
+        pytest.param(JobRequest(ntasks=4), 1, id="tasks-alone"),
+        pytest.param(JobRequest(ntasks=4, nodes_min=1, nodes_max=4), 4, id="a-range"),
+        pytest.param(JobRequest(ntasks=4, nodes_min=1, nodes_max=4, use_min_nodes=True), 1, id="use-min-nodes"),
+    ],
+)
+def test_tasks_share_a_node_unless_a_range_of_nodes_was_asked_for(request_: JobRequest, nodes: int) -> None:
+    """A job of N tasks has an upper bound of N nodes, which is no wish for them."""
+    plan = plan_of(world(job(10, num_tasks=4, max_nodes=4, request=request_)))
+    assert [len(start.allocation.nodes) for start in plan.starts] == [nodes]
