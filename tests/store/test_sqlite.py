@@ -15,7 +15,7 @@ from alembic.migration import MigrationContext
 
 from slurmbridge.errors import StoreError
 from slurmbridge.store import dialect, migrate, schema
-from slurmbridge.store.protocol import PutJobs, Store
+from slurmbridge.store.protocol import Limits, PutJobs, Store
 from slurmbridge.store.sqlite import SqliteStore
 from tests.store.contract import StoreContract
 from tests.store.records import finished, insertion, job, put
@@ -221,3 +221,19 @@ def test_durability_is_what_was_asked_for(path: Path) -> None:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
     engine.dispose()
+
+
+def test_a_database_of_the_first_schema_learns_what_its_jobs_use(path: Path) -> None:
+    store = SqliteStore(path)
+    put(store, insertion(finished(1), blobs=(("a" * 64, b"script"), ("e" * 64, b"env"))))
+    store.close()
+    database = sqlite3.connect(path)
+    database.executescript(
+        "DROP TABLE blob_uses; DROP TABLE mail; DROP INDEX runs_spec; DROP INDEX submissions_job;"
+        "UPDATE alembic_version SET version_num = '0001';"
+    )
+    database.close()
+    store = SqliteStore(path)
+    put(store, store.expired(Limits(jobs=2000.0), 10))
+    assert (store.blob("a" * 64), store.blob("e" * 64)) == (None, None)
+    store.close()
