@@ -15,14 +15,12 @@ import errno
 import fcntl
 import json
 import os
-import secrets
 from collections.abc import Iterator
 from typing import Any
 
 from slurmbridge.spool import process
+from slurmbridge.spool.process import read_bytes
 
-INIT = "init"
-"""Pid and start time of the first process of a run's PID namespace."""
 RECORD, EXIT, CRASH, SCRIPT, STEP_SOCKET, PEER_SOCKET = "record", "exit", "crash", "slurm_script", "step", "peer"
 LOCK, EPOCH = ".lock", ".epoch"
 CLAIMING, POINTING, GOING = ".claim-", ".pointer-", ".gone-"
@@ -44,27 +42,37 @@ def parse_folder(name: str) -> tuple[int, int, int] | None:
 
 def write_file(path: str, data: bytes, *, mode: int = 0o600, sync: bool = False) -> None:
     """Replace a small file whole; with `sync` it is on the disk when this returns."""
-    temporary = f"{path}.{secrets.token_hex(4)}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    temporary = f"{path}.{_nonce()}"
     try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-        if sync:
-            os.fsync(fd)
+        _write_new(temporary, data, mode, sync)
         os.rename(temporary, path)
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    finally:
-        os.close(fd)
     if sync:
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _write_new(path: str, data: bytes, mode: int, sync: bool) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _nonce() -> str:
+    """Part of a name that nobody else takes. Not by `secrets`, whose imports every supervisor would carry along."""
+    return os.urandom(8).hex()
 
 
 def read_json(path: str) -> dict[str, Any] | None:
@@ -89,7 +97,7 @@ def _locked(spool: str, how: int) -> Iterator[None]:
 
 def new_epoch(spool: str) -> str:
     """Begin a daemon's reign: from here on launches of earlier daemons can claim nothing."""
-    epoch = secrets.token_hex(8)
+    epoch = _nonce()
     with _locked(spool, fcntl.LOCK_EX):
         write_file(os.path.join(spool, EPOCH), epoch.encode("ascii"))
     return epoch
@@ -98,15 +106,14 @@ def new_epoch(spool: str) -> str:
 def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict[str, Any]) -> str | None:
     """Take this run: its folder, or None when it is taken already or the epoch is over."""
     path = os.path.join(spool, folder_name(*key))
-    temporary = os.path.join(spool, CLAIMING + secrets.token_hex(8))
+    temporary = os.path.join(spool, CLAIMING + _nonce())
     os.mkdir(temporary, 0o711)
     os.chmod(temporary, 0o711)
     try:
-        write_file(os.path.join(temporary, RECORD), json.dumps(record).encode("ascii"))
+        _write_new(os.path.join(temporary, RECORD), json.dumps(record).encode(), 0o600, False)
         with _locked(spool, fcntl.LOCK_SH):
-            with open(os.path.join(spool, EPOCH), encoding="ascii") as file:
-                if file.read() != epoch:
-                    return None
+            if read_bytes(os.path.join(spool, EPOCH)) != epoch.encode():
+                return None
             try:
                 os.rename(temporary, path)
             except OSError:
@@ -120,9 +127,13 @@ def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict[str, A
 
 def set_pointer(spool: str, job: int, restarts: int) -> None:
     """`SPOOL/JOB` leads to the folder of the job's present run: the step socket is found by the job id alone."""
-    temporary = os.path.join(spool, POINTING + secrets.token_hex(8))
-    os.symlink(folder_name(job, restarts, 0), temporary)
-    os.rename(temporary, os.path.join(spool, str(job)))
+    pointer, folder = os.path.join(spool, str(job)), folder_name(job, restarts, 0)
+    try:
+        os.symlink(folder, pointer)
+    except FileExistsError:
+        temporary = os.path.join(spool, POINTING + _nonce())
+        os.symlink(folder, temporary)
+        os.rename(temporary, pointer)
 
 
 def drop_pointer(spool: str, job: int, restarts: int) -> None:
@@ -137,7 +148,7 @@ def drop_pointer(spool: str, job: int, restarts: int) -> None:
 
 def release(path: str) -> None:
     """Remove a run's folder. Only what was put there is removed, and nothing below it is followed."""
-    gone = os.path.join(os.path.dirname(path), GOING + secrets.token_hex(8))
+    gone = os.path.join(os.path.dirname(path), GOING + _nonce())
     try:
         os.rename(path, gone)
     except FileNotFoundError:

@@ -9,34 +9,37 @@ import gc
 import os
 import signal
 import socket
-import traceback
 
 from slurmbridge.spool import claim, process
 from slurmbridge.supervisor import kernel, spawn
 from slurmbridge.supervisor.head import Head
 from slurmbridge.supervisor.loop import Loop
 from slurmbridge.supervisor.member import Member
+from slurmbridge.supervisor.space import Space
 from slurmbridge.wire import supervisor as wire
 
 
-def begin(fd: int) -> None:
+def begin(fd: int, *, namespaces: bool) -> None:
     """Be the supervisor of whatever the socket says. Never returns."""
     code = 1
     try:
         os.setsid()
+        space = Space(namespaces=namespaces)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.set_inheritable(fd, False)  # a received descriptor is born inheritable: jobs must not get this one
-        _close_all_but(fd)
+        _close_all_but({fd, *space.descriptors})
         kernel.set_name("sb-supervisor")
         spawn.allow_many_files()
         link = socket.socket(fileno=fd)
         payload = _read_launch(link)
         if payload is not None:
-            _supervise(link, payload)
+            _supervise(link, payload, space)
         code = 0
     except BaseException:
         # the last words go to the run's folder, or to nowhere when there is none
+        import traceback  # with all that it needs, only for those who need it
+
         _last_words(traceback.format_exc())
     finally:
         os._exit(code)
@@ -53,14 +56,13 @@ def _last_words(text: str) -> None:
             return
 
 
-def _close_all_but(fd: int) -> None:
+def _close_all_but(kept: set[int]) -> None:
     null = os.open("/dev/null", os.O_RDWR)
     for target in (0, 1, 2):
-        if target != fd:
-            os.dup2(null, target, inheritable=False)
-    top = max(fd, null, 3) + 1
+        os.dup2(null, target, inheritable=False)
+    top = max(kept | {null}) + 1
     for other in range(3, top):
-        if other != fd:
+        if other not in kept:
             try:
                 os.close(other)
             except OSError:
@@ -89,7 +91,7 @@ def _read_exactly(link: socket.socket, size: int) -> bytes | None:
     return bytes(parts)
 
 
-def _supervise(link: socket.socket, payload: bytes) -> None:
+def _supervise(link: socket.socket, payload: bytes, space: Space) -> None:
     global _folder
     header, script, env, base_env = wire.decode_launch(payload)
     key = (int(header["job"]), int(header["restarts"]), int(header["rank"]))
@@ -97,12 +99,15 @@ def _supervise(link: socket.socket, payload: bytes) -> None:
         "version": 1,
         "boot_id": process.boot_id(),
         "pid": os.getpid(),
-        "start": process.start_ticks(os.getpid()),
+        "start": process.start_ticks(os.getpid(), space.proc),
         "token": header["token"],
         "uid": header["uid"],
         "node": header["node"],
         "marks": [f"SLURM_JOB_ID={key[0]}", f"SLURMBRIDGE_ADDR=unix:{header['address']}"],
     }
+    space.settle(str(header["node"]), str(header.get("hosts", "")))
+    if space.is_namespace:
+        record["init"] = [space.init_pid, process.start_ticks(space.init_pid, space.proc) or 0]
     folder = claim.claim(header["spool"], key, header["epoch"], record)
     if folder is None:
         return
@@ -110,6 +115,6 @@ def _supervise(link: socket.socket, payload: bytes) -> None:
     gc.enable()  # what was there before the fork stays frozen
     loop = Loop()
     if key[2] == 0:
-        Head(loop, link, folder, header, script, env, base_env, record).run()
+        Head(loop, link, folder, header, script, env, base_env, record, space).run()
     else:
-        Member(loop, link, folder, header, base_env, record).run()
+        Member(loop, link, folder, header, base_env, record, space).run()

@@ -2,9 +2,10 @@
 
     python -I -S .../slurmbridge/supervisor/forkserver.py FD FILES
 
-FILES is the soft limit of open files that jobs begin with (the daemon may have raised its own). FD is a SOCK_SEQPACKET socket from the daemon; each message on it carries one descriptor, the supervisor's end of a
-fresh socketpair. The child closes all else and reads its launch from there. Single-threaded; standard library only;
-ends when the daemon's end of FD is closed. Supervisors live on.
+FILES is the soft limit of open files that jobs begin with (the daemon may have raised its own). FD is a SOCK_SEQPACKET
+socket from the daemon; each message on it carries one descriptor, the supervisor's end of a fresh socketpair, and says
+whether the job gets namespaces (s) or not (f). The child closes all else and reads its launch from there.
+Single-threaded; standard library only; ends when the daemon's end of FD is closed. Supervisors live on.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def main(fd: int, files: int) -> None:
         if child == 0:
             try:
                 control.close()
-                boot.begin(descriptors[0])
+                boot.begin(descriptors[0], namespaces=message == b"s")
             finally:
                 os._exit(1)
         for descriptor in descriptors:

@@ -21,6 +21,7 @@ from slurmbridge.supervisor.limits import Limits
 from slurmbridge.supervisor.loop import Link, Listener, Loop, Timer, dial
 from slurmbridge.supervisor.node import BATCH, NodeRun
 from slurmbridge.supervisor.peers import Peers
+from slurmbridge.supervisor.space import Space
 from slurmbridge.supervisor.step_state import tres_of
 from slurmbridge.supervisor.steps import Steps
 from slurmbridge.supervisor.usage import add
@@ -53,6 +54,7 @@ class Head:
         env: dict[str, str],
         base_env: dict[str, str],
         record: dict[str, Any],
+        space: Space,
     ) -> None:
         self.loop, self.folder, self.header, self.record = loop, folder, header, record
         self.key = (int(header["job"]), int(header["restarts"]), 0)
@@ -71,9 +73,8 @@ class Head:
         self._killer: Timer | None = None
         self._is_over = False
         self._unwanted = False
-        self.node = NodeRun(loop, header)
+        self.node = NodeRun(loop, header, space)
         self.node.on_empty = self._check_over
-        self.node.sign(folder)
         self.peers = Peers(self)
         self.steps = Steps(self, base_env)
         self.limits = Limits(self)

@@ -45,6 +45,7 @@ class Loop:
     def __init__(self) -> None:
         self._epoll = select.epoll()
         self._calls: dict[int, Callable[[int], None]] = {}
+        self._events: dict[int, int] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = itertools.count()
         self._stopped = False
@@ -57,15 +58,17 @@ class Loop:
 
     def watch(self, fd: int, events: int, call: Callable[[int], None]) -> None:
         """Call with the events that came; a descriptor already watched gets the new events and call."""
-        if fd in self._calls:
-            self._epoll.modify(fd, events)
-        else:
+        known = self._events.get(fd)
+        if known is None:
             self._epoll.register(fd, events)
-        self._calls[fd] = call
+        elif known != events:
+            self._epoll.modify(fd, events)
+        self._events[fd], self._calls[fd] = events, call
 
     def forget(self, fd: int) -> None:
         """Watch no more. Call before the descriptor is closed."""
         if self._calls.pop(fd, None) is not None:
+            del self._events[fd]
             self._epoll.unregister(fd)
 
     def after(self, seconds: float, call: Callable[[], None]) -> Timer:
@@ -194,7 +197,7 @@ class Link:
         if not events & ~OUT:
             return
         try:
-            data = self._socket.recv(1 << 18)
+            data = self._socket.recv(1 << 16)
         except BlockingIOError:
             return
         except OSError:

@@ -11,6 +11,7 @@ from slurmbridge.spool import claim
 from slurmbridge.supervisor.kernel import boottime
 from slurmbridge.supervisor.loop import Link, Loop, dial
 from slurmbridge.supervisor.node import NodeRun
+from slurmbridge.supervisor.space import Space
 from slurmbridge.supervisor.tasks import Tasks
 from slurmbridge.wire import step as step_wire
 from slurmbridge.wire import supervisor as wire
@@ -31,13 +32,13 @@ class Member:
         header: dict[str, Any],
         base_env: dict[str, str],
         record: dict[str, Any],
+        space: Space,
     ) -> None:
         self.loop, self.folder, self.header, self.record = loop, folder, header, record
         self._daemon = Link(loop, sock, self._from_daemon, lambda: None)
         self._head: Link | None = None
-        self.node = NodeRun(loop, header)
+        self.node = NodeRun(loop, header, space)
         self.node.on_empty = self._empty
-        self.node.sign(folder)
         self.tasks = Tasks(self.node, header, base_env, self._emit)
         spool = os.path.dirname(folder)
         self._head_folder = os.path.join(spool, claim.folder_name(int(header["job"]), int(header["restarts"]), 0))

@@ -11,13 +11,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from slurmbridge.spool import claim, process
 from slurmbridge.supervisor.loop import Loop, Timer
 from slurmbridge.supervisor.space import Process, Space, members
 from slurmbridge.supervisor.spawn import Identity, reset_signals, write_all
 from slurmbridge.supervisor.usage import NOTHING, Meter, add
 
-SAMPLE_FIRST_S, SAMPLE_LAST_S = 0.2, 10.0
+SAMPLES_S = (0.2, 1.0, 2.0, 4.0, 10.0)
+"""Time before each look at what processes hold, the last one again and again: soon, and then ever more seldom."""
 EMPTY_POLL_S = 0.05
 LAST_WORDS_S = 1.0
 """How long the end of a job waits for lines about it to reach its files."""
@@ -36,13 +36,13 @@ class Child:
 class NodeRun:
     """See the module docstring. `on_empty` is called once, when after `end` nothing is left."""
 
-    def __init__(self, loop: Loop, header: dict[str, Any]) -> None:
+    def __init__(self, loop: Loop, header: dict[str, Any], space: Space) -> None:
         self.loop, self.node, self.rank = loop, str(header["node"]), int(header["rank"])
         self.is_root = os.getuid() == 0
         self.identity = Identity(
             int(header["uid"]), int(header["gid"]), [int(gid) for gid in header["groups"]], change=self.is_root
         )
-        self.space = Space(self.node, str(header.get("hosts", "")), is_root=self.is_root and header.get("spaces", True))
+        self.space = space
         self.children: dict[int, Child] = {}
         self.meters: dict[int, Meter] = {}
         self.on_empty: Callable[[], None] = lambda: None
@@ -51,18 +51,9 @@ class NodeRun:
         self._end_when_written: Timer | None = None
         self._ending = False
         self._empty = False
-        self._sample_s = SAMPLE_FIRST_S
+        self._samples = 0
         self._sampler: Timer | None = None
         loop.on_child = self._reaped
-
-    def sign(self, folder: str) -> None:
-        """Leave word of what a dead supervisor's processes are found by."""
-        if not self.space.is_namespace:
-            return
-        start = process.start_ticks(self.space.init_pid, self.space.proc)
-        fd = os.open(os.path.join(folder, claim.INIT), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.write(fd, b"%d %d" % (self.space.init_pid, start or 0))
-        os.close(fd)
 
     def spawn(self, group: int, task: int, child: Callable[[], None], on_exit: Callable[[int], None]) -> int:
         """Fork; `child` runs in the new process and must exec (returning ends it). OSError when there is no room."""
@@ -78,7 +69,7 @@ class NodeRun:
                 os._exit(1)
         self.children[pid] = Child(group, task, on_exit)
         if self._sampler is None:
-            self._sampler = self.loop.after(self._sample_s, self._sample)
+            self._sampler = self.loop.after(SAMPLES_S[0], self._sample)
         return pid
 
     def roots(self, group: int | None = None) -> list[int]:
@@ -221,8 +212,8 @@ class NodeRun:
 
     def _sample(self) -> None:
         self._sample_now()
-        self._sample_s = min(self._sample_s * 2, SAMPLE_LAST_S)
-        self._sampler = self.loop.after(self._sample_s, self._sample)
+        self._samples = min(self._samples + 1, len(SAMPLES_S) - 1)
+        self._sampler = self.loop.after(SAMPLES_S[self._samples], self._sample)
 
     def _sample_now(self) -> None:
         if self._ending or not self.children:

@@ -35,24 +35,34 @@ _PAGE_KIB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 class Space:
-    """Make it once, before the first child. `notes` says what could not be had."""
+    """Make it once, before anything else, and `settle` before the first child. `notes` says what could not be had.
 
-    def __init__(self, node: str, hosts: str, *, is_root: bool) -> None:
+    The namespaces' first process is forked at once: a page that the supervisor has written to before a fork is copied
+    once more when it writes to it after.
+    """
+
+    def __init__(self, *, namespaces: bool) -> None:
         self.notes: list[str] = []
         self.proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self.init_pid = 0  # 0 again once it was reaped
         self.was_namespace = False
         self._inner = False  # whether /proc lists the job's processes alone
-        if is_root:
-            self._enter(node, hosts)
+        self._ready = -1
+        if namespaces:
+            self._enter()
         else:
             kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """What must stay open until it is settled."""
+        return [fd for fd in (self.proc, self._ready) if fd >= 0]
 
     @property
     def is_namespace(self) -> bool:
         return self.init_pid != 0
 
-    def _enter(self, node: str, hosts: str) -> None:
+    def _enter(self) -> None:
         try:
             kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS | kernel.CLONE_NEWIPC | kernel.CLONE_NEWPID)
         except OSError as error:
@@ -61,19 +71,27 @@ class Space:
             return
         try:
             kernel.mount("none", "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
-            if hosts:
-                kernel.mount(hosts, "/etc/hosts", None, kernel.MS_BIND)
         except OSError as error:
-            self.notes.append(f"hosts file: {error}")
-        _sethostname(node, self.notes)
-        ready, ready_in = os.pipe2(os.O_CLOEXEC)
+            self.notes.append(f"private mounts: {error}")
+        self._ready, ready_in = os.pipe2(os.O_CLOEXEC)
         self.init_pid = os.fork()
         if self.init_pid == 0:
-            _be_init(ready_in)
+            _be_init(self._ready, ready_in)
         self.was_namespace = True
         os.close(ready_in)
-        self._inner = os.read(ready, 1) == b"1"
-        os.close(ready)
+
+    def settle(self, node: str, hosts: str) -> None:
+        """The node's name and the hosts file, in namespaces; returns when their first process is ready."""
+        if not self.was_namespace:
+            return
+        if hosts:
+            try:
+                kernel.mount(hosts, "/etc/hosts", None, kernel.MS_BIND)
+            except OSError as error:
+                self.notes.append(f"hosts file: {error}")
+        _sethostname(node, self.notes)
+        self._inner = os.read(self._ready, 1) == b"1"
+        os.close(self._ready)
         if not self._inner:
             self.notes.append("no /proc of its own")
 
@@ -93,29 +111,18 @@ class Space:
     def high_water_kib(self, pid: int) -> int:
         """VmHWM of a process as `processes` names it."""
         try:
-            with open(f"/proc/{pid}/status", "rb") as file:
-                for line in file:
-                    if line.startswith(b"VmHWM:"):
-                        return int(line.split()[1])
+            return _status_number(f"/proc/{pid}/status", b"\nVmHWM:")
         except OSError:
             return 0
-        return 0
 
     def inner_pid(self, pid: int) -> int:
         """How the job's own table names a child of the supervisor."""
         if not self._inner:
             return pid
         try:
-            fd = os.open(f"{pid}/status", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.proc)
+            return _status_number(f"{pid}/status", b"\nNSpid:", self.proc)
         except OSError:
             return 0
-        try:
-            for line in os.read(fd, 4096).splitlines():
-                if line.startswith(b"NSpid:"):
-                    return int(line.split()[-1])
-        finally:
-            os.close(fd)
-        return 0
 
     def signal_all(self, number: int, children: list[int]) -> None:
         """To every process; `children`: those of the supervisor (never missed, even when the table is not readable)."""
@@ -213,6 +220,19 @@ def descendants(root: int, proc: int, *, skip: int = 0) -> list[Process]:
     return found
 
 
+def _status_number(path: str, name: bytes, folder: int | None = None) -> int:
+    """The last number of a line of /proc/PID/status without its unit, 0 when it has no such line."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        data = os.read(fd, 8192)
+    finally:
+        os.close(fd)
+    at = data.find(name)
+    if at < 0:
+        return 0
+    return int(data[at + len(name) : data.index(b"\n", at + 1)].removesuffix(b" kB").split()[-1])
+
+
 def _kill_all(pids: list[int], number: int) -> None:
     for pid in pids:
         _kill(pid, number)
@@ -232,7 +252,7 @@ def _sethostname(node: str, notes: list[str]) -> None:
         notes.append(f"host name: {error}")
 
 
-def _be_init(ready: int) -> None:
+def _be_init(other_end: int, ready: int) -> None:
     """First process of a PID namespace: reaps orphans, dies with its supervisor. Never returns."""
     try:
         kernel.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -245,7 +265,8 @@ def _be_init(ready: int) -> None:
             kernel.mount("proc", "/proc", "proc", kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC)
         except OSError:
             mounted = b"0"
-        os.write(ready, mounted)
+        os.close(other_end)
+        os.write(ready, mounted)  # fails when the supervisor is gone already: then this ends, too
         # nothing of the supervisor's is held open here: its links must end when it does
         os.closerange(0, 4096)
         while True:

@@ -76,7 +76,7 @@ def _is_clean(folder: str, record: Value) -> bool:
         # a rank above 0 whose head is gone ends by itself; this is for one that does not
         _kill(int(record["pid"]))
         clean = False
-    init = _first_process(folder)
+    init = _first_process(record)
     if init is not None and process.start_ticks(init[0]) == init[1]:
         _kill(init[0])
         clean = False
@@ -86,14 +86,10 @@ def _is_clean(folder: str, record: Value) -> bool:
     return clean
 
 
-def _first_process(folder: str) -> tuple[int, int] | None:
+def _first_process(record: Value) -> tuple[int, int] | None:
     """(pid, start time) of the PID namespace's first process; None without a namespace."""
-    try:
-        with open(os.path.join(folder, claim.INIT), encoding="ascii") as file:
-            pid, start = file.read().split()
-    except (FileNotFoundError, ValueError):
-        return None
-    return int(pid), int(start)
+    init = record.get("init")
+    return (int(init[0]), int(init[1])) if init else None
 
 
 def _kill(pid: int) -> bool:

@@ -52,7 +52,7 @@ class LocalRuntime:
     """
 
     def __init__(self, state_dir: str | os.PathLike[str], *, spaces: bool = True) -> None:
-        self._state, self._spaces = os.path.abspath(os.fspath(state_dir)), spaces
+        self._state, self._spaces = os.path.abspath(os.fspath(state_dir)), spaces and os.getuid() == 0
         self._spool = os.path.join(self._state, "spool")
         self._server = ForkServer()
         self._runs: dict[RunKey, Run] = {}
@@ -147,7 +147,7 @@ class LocalRuntime:
             script = (launch.script or b"") if node.rank == 0 else b""
             payload = wire.encode_launch(header, script, env if node.rank == 0 else b"", base_env)
             try:
-                link = self._server.fork()
+                link = self._server.fork(namespaces=self._spaces)
             except OSError:
                 self._forget(run)  # a rank that was begun dials in and hears that it is not wanted
                 raise
@@ -169,7 +169,6 @@ class LocalRuntime:
             "address": self._address,
             "hosts": self._hosts,
             "address_of_node": self._addresses.get(launch.nodes[0].node, "127.0.0.1"),
-            "spaces": self._spaces,
             "uid": launch.uid,
             "gid": launch.gid,
             "groups": list(launch.groups),

@@ -44,17 +44,21 @@ class ForkServer:
     def pid(self) -> int:
         return self._process.pid
 
-    def fork(self) -> socket.socket:
-        """One new supervisor, waiting for its launch. A server that has died is started anew, once; then OSError."""
+    def fork(self, *, namespaces: bool) -> socket.socket:
+        """One new supervisor, waiting for its launch; as root its job may get namespaces.
+
+        A server that has died is started anew, once; then OSError.
+        """
+        message = b"s" if namespaces else b"f"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with theirs:
             try:
-                socket.send_fds(self._control, [b"f"], [theirs.fileno()])
+                socket.send_fds(self._control, [message], [theirs.fileno()])
             except OSError:
                 try:
                     self.close()
                     self._start()
-                    socket.send_fds(self._control, [b"f"], [theirs.fileno()])
+                    socket.send_fds(self._control, [message], [theirs.fileno()])
                 except (OSError, RuntimeFault) as error:
                     ours.close()
                     raise OSError(f"the fork server is gone: {error}") from error
