@@ -1,8 +1,8 @@
-# Everything starts from here; each target sets up what it needs. `make test` on a fresh machine needs Python >= 3.11 with
-# venv, git, make and a compiler.
+# Everything starts from here; each target sets up what it needs: Python >= 3.11 with venv, make and bash are enough.
 
 VENV := .venv
 PY := $(VENV)/bin/python3
+UNIT := not slow and not root and not processes
 SOURCES := slurmbridge tests integration docs setup.py
 
 .PHONY: help setup demo test check unit format integration bench soak replay docs lock clean
@@ -25,17 +25,17 @@ check: setup ## format, lint, types, layers, unit tests
 	$(VENV)/bin/ruff check --quiet $(SOURCES)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
-	$(PY) -m pytest tests -m "not slow and not root"
+	$(PY) -m pytest tests -m "$(UNIT)"
 
 unit: setup ## unit tests alone
-	$(PY) -m pytest tests -m "not slow and not root"
+	$(PY) -m pytest tests -m "$(UNIT)"
 
 format: setup ## format the code
 	$(VENV)/bin/ruff format $(SOURCES)
 	$(VENV)/bin/ruff check --fix $(SOURCES)
 
-integration: setup ## recorded answers, kills and everything else that needs root or time
-	$(PY) -m pytest tests -m "slow or root"
+integration: setup ## recorded answers, kills and everything else that needs processes, root or time
+	$(PY) -m pytest tests -m "slow or root or processes"
 
 replay: setup ## recorded answers of a real Slurm (root)
 	@bash integration/replay.sh --failing tests/oracle/failing.txt

@@ -10,6 +10,8 @@ import pytest
 from slurmbridge.cli import instance, throwaway
 from slurmbridge.errors import BridgeError
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture
 def daemon(commands: Path) -> Iterator[throwaway.Throwaway]:

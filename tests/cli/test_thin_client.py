@@ -222,6 +222,7 @@ def test_standard_input_read_before_a_cut_is_sent_again(run: Run, folder: Path) 
         assert run("sbatch", input=b"#!/bin/sh\n").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_daemon_that_cuts_every_time_is_given_up(run: Run, folder: Path) -> None:
     with FakeDaemon(folder / "socket", cut_after()) as daemon:
         answer = run("sbatch", "--wrap", "x")

@@ -24,6 +24,7 @@ from slurmbridge.spool import claim
 from slurmbridge.wire.client import Decoder
 from tests.runtime.contract import CONFIG, Contract, ended, launch_of
 
+pytestmark = pytest.mark.processes
 IS_ROOT = os.getuid() == 0
 RULES = [name for name, rule in inspect.getmembers(Contract, inspect.isfunction) if name.startswith("test_")]
 NODES = (LaunchNode(rank=0, node="n1", cpus=2), LaunchNode(rank=1, node="n2", cpus=2))
