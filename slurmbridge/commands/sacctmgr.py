@@ -5,15 +5,15 @@ Interactive use is line by line: with no verb, commands are read from standard i
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from slurmbridge.commands.accounting_words import is_word
-from slurmbridge.commands.effects import Call, Command, Print, ReadStdin, Site
+from slurmbridge.commands.effects import Call, Command, Print, Site
 from slurmbridge.commands.listing import VERSION
+from slurmbridge.commands.prompt import Prompt
 from slurmbridge.commands.sacctmgr_add import add
 from slurmbridge.commands.sacctmgr_commit import Context, err
 from slurmbridge.commands.sacctmgr_delete import delete
@@ -173,22 +173,12 @@ def _run(session: Session, words: Sequence[str]) -> Command:
 
 
 def _interactive(session: Session) -> Command:
-    """Commands from standard input; the last exit code."""
-    code = 0
+    """One command a line until the input ends or `quit`; 1 when one of them failed."""
+    code, prompt = 0, Prompt("sacctmgr", session.context.call)
     while True:
-        yield Print("sacctmgr: ")
-        line = yield ReadStdin(line=True, limit=64 * 1024)
-        if line.errno or not line.data:
-            yield Print("\n")
+        words = yield from prompt.next()
+        if words is None:
             return code
-        try:
-            words = shlex.split(line.data.decode(errors="surrogateescape"))
-        except ValueError as error:
-            yield err(f"sacctmgr: error: {error}")
-            code = 1
-            continue
-        if not words:
-            continue
         if is_word(words[0], "exit", 1) or is_word(words[0], "quit", 4):
             return code
-        code = yield from _run(session, words)
+        code = (yield from _run(session, words)) or code

@@ -6,7 +6,6 @@ keyword words are read from standard input, one command a line.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -15,8 +14,9 @@ from slurmbridge import SLURM_VERSION
 from slurmbridge.commands import scontrol_jobs as jobs
 from slurmbridge.commands import scontrol_show_other as other
 from slurmbridge.commands import scontrol_update as updates
-from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Command, FileData, Print, ReadStdin, Site
+from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Command, Print, Site
 from slurmbridge.commands.listing import cluster_problem, structured_stop
+from slurmbridge.commands.prompt import Prompt
 from slurmbridge.commands.scontrol_json import print_json
 from slurmbridge.commands.scontrol_show import ENTITIES, show
 from slurmbridge.commands.scontrol_view import Eyes, Flags, look
@@ -60,7 +60,7 @@ Commands:
   top JOB...           put a job before the user's others
   notify JOB TEXT      a message to a running job
   wait_job JOB         until its nodes are ready
-  write batch_script JOB -
+  write batch_script JOB [FILE|-]
   completing, ping, reconfigure, setdebug LEVEL, version, quit
 """
 
@@ -138,23 +138,20 @@ def _set_flag(flags: Flags, name: str, value: str | None) -> None:
 
 
 def _interactive(eyes: Eyes) -> Command:
-    """One command a line until the input ends or `quit`."""
-    code = 0
+    """One command a line until the input ends or `quit`; 1 when one of them failed."""
+    code, prompt = 0, Prompt("scontrol", eyes.call)
     while True:
-        yield Print("scontrol: ")
-        line: FileData = yield ReadStdin(line=True)
-        if not line.data:
-            yield Print("\n")
-            return code
-        try:
-            words = shlex.split(line.data.decode("utf-8", "surrogateescape"))
-        except ValueError:
-            words = line.data.decode("utf-8", "surrogateescape").split()
-        if not words:
-            continue
-        if words[0].lower() in ("quit", "exit"):
+        words = yield from prompt.next()
+        if words is None:
             return code
         code = (yield from command(eyes, words)) or code
+        if len(words) == 1 and _is_end(words[0]):
+            return code
+
+
+def _is_end(word: str) -> bool:
+    text = word.lower()
+    return any(len(text) >= least and name.startswith(text) for name, least in (("exit", 1), ("quit", 4)))
 
 
 def command(eyes: Eyes, words: Sequence[str]) -> Command:
@@ -175,7 +172,10 @@ def command(eyes: Eyes, words: Sequence[str]) -> Command:
         )
         return 1
     if keyword.most is not None and len(rest) > keyword.most:
-        yield from jobs.complain(eyes, f"too many arguments for keyword:{shown}")
+        is_old = keyword.name in ("verbose", "version")
+        yield from jobs.complain(
+            eyes, f"too many arguments for {shown} keyword" if is_old else f"too many arguments for keyword:{shown}"
+        )
         return 1
     return (yield from keyword.run(eyes, rest))
 
@@ -332,14 +332,14 @@ def _not_offered(name: str, why: str) -> Callable[[Eyes, Sequence[str]], Command
 KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="all", least=1, run=_switch("all", True)),
     Keyword(name="cancel_reboot", least=3, run=_not_offered("cancel_reboot", "nodes are not rebooted"), fewest=1),
-    Keyword(name="completing", least=3, run=_completing),
+    Keyword(name="completing", least=3, run=_completing, most=0),
     Keyword(name="cluster", least=2, run=_nothing),
     Keyword(name="create", least=2, run=updates.create, fewest=1),
-    Keyword(name="details", least=1, run=_switch("details", True)),
-    Keyword(name="exit", least=1, run=_nothing),
+    Keyword(name="details", least=1, run=_switch("details", True), most=0),
+    Keyword(name="exit", least=1, run=_nothing, most=0),
     Keyword(name="errnumstr", least=2, run=_errnumstr),
     Keyword(name="fsdampeningfactor", least=1, run=_not_offered("fsdampeningfactor", "Fair Tree has no dampening")),
-    Keyword(name="help", least=2, run=_help),
+    Keyword(name="help", least=2, run=_help, most=0),
     Keyword(name="hide", least=2, run=_switch("all", False)),
     Keyword(name="hold", least=3, run=_verb("hold"), fewest=1),
     Keyword(name="holdu", least=5, run=_verb("uhold"), fewest=1),
@@ -347,16 +347,16 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="listjobs", least=5, run=_listpids),
     Keyword(name="liststeps", least=5, run=_listpids),
     Keyword(name="notify", least=1, run=_notify, fewest=2),
-    Keyword(name="oneliner", least=1, run=_switch("one_line", True)),
+    Keyword(name="oneliner", least=1, run=_switch("one_line", True), most=0),
     Keyword(
         name="pidinfo", least=3, run=_not_offered("pidinfo", "processes are known to the nodes' supervisors"), fewest=1
     ),
     Keyword(name="ping", least=3, run=_ping, most=0),
     Keyword(name="power", least=3, run=_not_offered("power", "nodes are not switched on or off"), fewest=1),
-    Keyword(name="quiet", least=4, run=_switch("quiet", True)),
-    Keyword(name="quit", least=4, run=_nothing),
+    Keyword(name="quiet", least=4, run=_switch("quiet", True), most=0),
+    Keyword(name="quit", least=4, run=_nothing, most=0),
     Keyword(name="reboot_nodes", least=3, run=_not_offered("reboot", "nodes are not rebooted"), fewest=1),
-    Keyword(name="reconfigure", least=3, run=_reconfigure),
+    Keyword(name="reconfigure", least=3, run=_reconfigure, most=0),
     Keyword(name="release", least=3, run=_verb("release"), fewest=1),
     Keyword(name="requeue", least=3, run=_verb("requeue"), fewest=1),
     Keyword(name="requeuehold", least=8, run=_verb("requeuehold"), fewest=1),
@@ -375,8 +375,8 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="uhold", least=2, run=_verb("uhold"), fewest=1),
     Keyword(name="update", least=1, run=updates.update, fewest=1),
     Keyword(name="delete", least=1, run=updates.delete, fewest=1),
-    Keyword(name="verbose", least=4, run=_switch("verbose", True)),
-    Keyword(name="version", least=4, run=_version),
+    Keyword(name="verbose", least=4, run=_switch("verbose", True), most=0),
+    Keyword(name="version", least=4, run=_version, most=0),
     Keyword(name="wait_job", least=2, run=_wait, fewest=1, most=1),
     Keyword(name="write", least=5, run=_write, fewest=1, most=3),
 )

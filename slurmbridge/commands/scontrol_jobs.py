@@ -5,12 +5,24 @@ Follows scontrol(1). Rights are checked by the controller; here its refusals get
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import msgspec
 
-from slurmbridge.commands.effects import Change, Command, Effect, Fetch, Outcome, Print, Refused, Sleep
+from slurmbridge.commands.effects import (
+    Change,
+    Command,
+    Effect,
+    Fetch,
+    FileData,
+    Outcome,
+    Print,
+    Refused,
+    Sleep,
+    WriteFile,
+)
 from slurmbridge.commands.job_targets import Target, read_target
 from slurmbridge.commands.scontrol_view import Eyes
 from slurmbridge.errors import SlurmErrno
@@ -210,18 +222,10 @@ def wait_job(eyes: Eyes, word: str) -> Command:
 
 
 def write_script(eyes: Eyes, words: Sequence[str]) -> Command:
-    """`write batch_script JOB -`: the script on stdout. Failures do not change the exit code, as in Slurm."""
+    """`write batch_script JOB [FILE]`: `-` is stdout. Failures do not change the exit code, as in Slurm."""
     target = read_target(words[0])
     if target is None:
         yield Print(f"scontrol: fatal: Bad job/step specified: {words[0]}: JobID can not be zero\n", 2)
-        return 1
-    if len(words) < 2 or words[1] != "-":
-        name = words[1] if len(words) > 1 else f"slurm-{target.job_id}.sh"
-        yield Print(
-            f"scontrol: error: failed to open file `{name}`: the script is written to standard output only:"
-            f" use `scontrol write batch_script {words[0]} - > {name}`\n",
-            2,
-        )
         return 1
     job_id = target.job_id
     if target.tasks is not None or target.offset is not None:
@@ -232,6 +236,14 @@ def write_script(eyes: Eyes, words: Sequence[str]) -> Command:
         denied = answer.errno is SlurmErrno.ACCESS_DENIED
         text = SlurmErrno.USER_ID_MISSING.text if denied else answer.errno.text
         yield from complain(eyes, f"job script retrieval failed: {text}")
+        return 0
+    if len(words) < 2 or words[1] != "-":
+        name = words[1] if len(words) > 1 else f"slurm-{words[0]}.sh"
+        written: FileData = yield WriteFile(name=name, data=answer)
+        if written.errno:
+            yield Print(f"failed to open file `{name}`: {os.strerror(written.errno)}\n", 2)
+        elif not eyes.flags.quiet:
+            yield Print(f"batch script for job {words[0]} written to {name}\n")
         return 0
     script = answer.decode("utf-8", "surrogateescape")
     yield Print(script if script.endswith("\n") else script + "\n")

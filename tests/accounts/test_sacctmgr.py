@@ -270,7 +270,8 @@ def test_readonly_changes_nothing(site: MemorySite) -> None:
 
 def test_commands_are_read_from_standard_input(site: MemorySite) -> None:
     answer = run(site, "sacctmgr -nP", stdin=b"show user bob format=user\nfoo\nexit\n")
-    assert answer == (1, "sacctmgr: bob\nsacctmgr: sacctmgr: ", "invalid keyword: foo\n")
+    typed = "sacctmgr: show user bob format=user\nbob\nsacctmgr: foo\nsacctmgr: exit\n"
+    assert answer == (1, typed, "invalid keyword: foo\n")
 
 
 @pytest.mark.parametrize("verb", ["archive dump", "archive load", "reconfigure", "shutdown", "clear stats"])

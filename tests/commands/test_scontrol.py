@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from slurmbridge.commands import scontrol
-from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Change, FileData, Outcome, Print
+from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Change, FileData, Outcome, Print, WriteFile
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.model.cluster import LicenseConf
 from slurmbridge.model.job import Allocation, DeviceShare, NodeShare
@@ -262,7 +262,28 @@ def test_the_configuration_is_listed_in_slurms_form() -> None:
 
 def test_commands_are_read_from_standard_input() -> None:
     run = Run("scontrol", held(), FileData(data=b"ping\n"), FileData())
-    assert run.out == "scontrol: Slurmctld(primary) at localhost is UP\nscontrol: \n"
+    assert run.out == "scontrol: ping\nSlurmctld(primary) at localhost is UP\nscontrol: \n"
+
+
+@pytest.mark.parametrize("word", ["completing", "details", "exit", "oneliner", "ping", "quiet", "quit", "reconfigure"])
+def test_words_that_mean_nothing_are_refused(word: str) -> None:
+    run = Run(f"scontrol {word} extra", held())
+    assert (run.rc, run.err) == (1, f"too many arguments for keyword:{word}\n")
+
+
+def test_a_script_is_written_to_the_callers_file() -> None:
+    run = Run("scontrol write batch_script 12", held(), b"#!/bin/sh\ntrue\n", FileData())
+    assert run.asked[-1] == WriteFile(name="slurm-12.sh", data=b"#!/bin/sh\ntrue\n")
+    assert (run.rc, run.out) == (0, "batch script for job 12 written to slurm-12.sh\n")
+    run = Run("scontrol write batch_script 12 /nowhere/x", held(), b"#!/bin/sh\n", FileData(errno=2))
+    assert (run.rc, run.err) == (0, "failed to open file `/nowhere/x`: No such file or directory\n")
+
+
+def test_the_line_before_is_typed_again_by_two_marks() -> None:
+    lines = (b"version\n", b"!!\n", b'version "open\n', b"quit\n")
+    run = Run("scontrol", held(), *(FileData(data=line) for line in lines))
+    assert run.out.count("slurm-wlm 26.05.5") == 2
+    assert (run.rc, run.err) == (1, "too many arguments for version keyword\n")
 
 
 def test_hidden_partitions_need_the_option() -> None:
