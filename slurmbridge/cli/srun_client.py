@@ -63,12 +63,33 @@ def in_new_allocation(words: list[str], facts: dict[str, Any]) -> tuple[int, int
             request.pop(name, None)
         request.update(ntasks=facts["ntasks"], nodes=facts["nodes"], name=facts["name"])
         request["exact"] = "exact" in command.options
+        request["launch_address"] = _own_address()
+        request["hidden"] = _hidden(command.options)
         session = _session(str(facts["address"]), request, wait_s=START_S)
         return session.run(_payload(command, env, request)), session.status
     except Usage as usage:
         for line in usage.lines:
             say(line)
         return usage.code, usage.code << 8
+
+
+def _own_address() -> str:
+    """Of this machine, as its own name says."""
+    try:
+        return socket.gethostbyname(socket.gethostname())
+    except OSError:
+        return "127.0.0.1"
+
+
+def _hidden(options: dict[str, str | None]) -> list[str]:
+    """Variables that the tasks of such a step lack, though the job decides them: those of batch jobs and of defaults."""
+    names = ["SLURM_JOB_EXCLUSIVE", "SLURM_JOB_OVERSUBSCRIBE"]
+    has_memory = any(name in options for name in ("mem", "mem-per-cpu", "mem-per-gpu"))
+    if not has_memory:
+        names += ["SLURM_MEM_PER_CPU", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU"]
+    if not has_memory and "distribution" not in options:
+        names.append("SLURM_DISTRIBUTION")
+    return names
 
 
 def _inside(words: list[str], env: dict[str, str]) -> int:

@@ -74,16 +74,18 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Check = Callable[[Speaker, tuple[Draft, ...], CommandLine], Steps]
+Refuse = Callable[[Speaker, Bad, CommandLine], Steps]
 
 
-def read_wish(name: str, call: Call, site: Site, job_name: str, check: Check) -> Steps:
-    """The command line as requests. `check` is asked before the options are verified against each other."""
+def read_wish(name: str, call: Call, site: Site, job_name: str, check: Check, refuse: Refuse) -> Steps:
+    """The command line as requests. `check` is asked before the options are verified against each other, `refuse` says
+    that an option's value is none."""
     who: Speaker = yield from speaker(name, call)
     line: CommandLine = yield from checked_line(who, first_pass(name, call.argv))
     tz = time_zone(call, site)
     found = merge(name, line, call.env, None, clock=Clock(call.now, tz))
     if isinstance(found, Bad):
-        yield from complain(who, _as_of(found))
+        yield from refuse(who, found, line)
         raise Stop(1)
     who = msgspec.structs.replace(
         who, verbose=line.verbose or number(call.env.get(DEBUG[name], "")), quiet=bool(line.quiet)
@@ -99,7 +101,7 @@ def read_wish(name: str, call: Call, site: Site, job_name: str, check: Check) ->
     return Wish(who=who, line=line, drafts=found, requests=named)
 
 
-def _as_of(bad: Bad) -> Bad:
+def as_told(bad: Bad) -> Bad:
     """srun and salloc leave with 1, not 255, when a number is none."""
     is_number = any(text.startswith("Invalid numeric value") for _, text in bad.lines)
     return msgspec.structs.replace(bad, exit_code=1) if is_number else bad

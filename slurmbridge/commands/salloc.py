@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 
-from slurmbridge.commands.allocating import Wish, allocate, cleared, give_back, one_job, read_wish
+from slurmbridge.commands.allocating import Wish, allocate, as_told, cleared, give_back, one_job, read_wish
 from slurmbridge.commands.effects import Call, Command, FileData, HandOver, Print, ReadFile, Recall, Returned, Site
 from slurmbridge.commands.submitting import Speaker, Steps, Stop, complain
 from slurmbridge.errors import LangError
@@ -17,7 +17,7 @@ from slurmbridge.manifest.environment import allocation_env
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import JobState
 from slurmbridge.submit.merge import CommandLine, Draft
-from slurmbridge.submit.value import error
+from slurmbridge.submit.value import Bad, error
 
 BELL_AFTER_S = 10.0
 EISDIR = 21
@@ -32,7 +32,7 @@ def main(call: Call, site: Site) -> Command:
 
 
 def _run(call: Call, site: Site) -> Command:
-    wish: Wish = yield from read_wish("salloc", call, site, "interactive", _check)
+    wish: Wish = yield from read_wish("salloc", call, site, "interactive", _check, _refuse)
     folder = wish.leader.chdir
     if folder:
         found: FileData = yield ReadFile(name=folder, limit=0)
@@ -88,6 +88,10 @@ def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
         yield from complain(who, error("Invalid --kill-command specification"))
     if drafts[0].values.get("no_shell"):
         drafts[0].values.setdefault("name", "no-shell")
+
+
+def _refuse(who: Speaker, bad: Bad, line: CommandLine) -> Steps:
+    yield from complain(who, as_told(bad))
 
 
 def _kill_number(draft: Draft) -> int | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from slurmbridge.commands.allocating import Wish, allocate, give_back, one_job, read_wish
+from slurmbridge.commands.allocating import Wish, allocate, as_told, give_back, one_job, read_wish
 from slurmbridge.commands.effects import Call, Command, HandOver, Print, Recall, Returned, Site
 from slurmbridge.commands.submitting import Speaker, Steps, Stop, complain
 from slurmbridge.lang import hostlist
@@ -18,6 +18,17 @@ from slurmbridge.submit.merge import CommandLine, Draft
 from slurmbridge.submit.value import Bad, error, fatal
 
 MPI_TYPES = ("none", "pmi2")
+NO_COMMAND = "No command given to execute."
+BAD_BINDING = "unrecognized --cpu-bind argument"
+BINDINGS = """Values of --cpu-bind, joined by commas:
+    q, quiet, v, verbose            say nothing, or say to which CPUs each task is bound
+    none                            no binding
+    threads, cores, sockets, ldoms  masks made for the tasks
+    map_cpu:LIST, mask_cpu:LIST     a CPU number, or a mask of CPUs, for each task
+    map_ldom:LIST, mask_ldom:LIST   the same for NUMA localities
+    rank_ldom                       tasks by rank within a NUMA locality
+    help                            this text
+"""
 PLACED = ("", "block", "cyclic", "plane", "*")
 """Ways to distribute tasks that the supervisors know."""
 
@@ -31,7 +42,7 @@ def main(call: Call, site: Site) -> Command:
 
 
 def _run(call: Call, site: Site) -> Command:
-    wish: Wish = yield from read_wish("srun", call, site, "", _check)
+    wish: Wish = yield from read_wish("srun", call, site, "", _check, _refuse)
     job: Job = yield from allocate(wish, call, site)
     if wish.who.verbose:
         yield Print(_verbose(job), 2)
@@ -47,7 +58,7 @@ def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
     yield from one_job(who, drafts)
     values = drafts[0].values
     if not line.operands and not values.get("test_only"):
-        yield from complain(who, fatal("No command given to execute."))
+        yield from complain(who, fatal(NO_COMMAND))
     if "relative" in drafts[0].typed:
         yield from complain(who, fatal("--relative option invalid for job allocation request"))
     mpi = str(values.get("mpi") or "none").lower()
@@ -67,6 +78,18 @@ def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
         yield from complain(who, error(text, 1))
     for draft in drafts:
         draft.values.setdefault("name", os.path.basename(line.operands[0]) if line.operands else "srun")
+
+
+def _refuse(who: Speaker, bad: Bad, line: CommandLine) -> Steps:
+    """A binding is looked at only once there is something to bind."""
+    if not any(text.startswith(BAD_BINDING) for _, text in bad.lines):
+        yield from complain(who, as_told(bad))
+    if not line.operands:
+        yield from complain(who, fatal(NO_COMMAND))
+    if any(text.endswith('"help"') for _, text in bad.lines):
+        yield Print(BINDINGS)
+        raise Stop(1)
+    yield from complain(who, Bad((*bad.lines, ("fatal", "Failed to parse --cpu-bind= values.")), 1))
 
 
 def _facts(job: Job) -> tuple[tuple[str, object], ...]:

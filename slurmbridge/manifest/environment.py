@@ -293,6 +293,8 @@ def allocation_env(job: Job, config: ClusterConfig, *, submit_dir: str) -> dict[
         name: value for name, value in job_env(job, config, daemon_addr=ROOT_ADDR).items() if name in OF_THE_ALLOCATION
     }
     env["SLURM_SUBMIT_DIR"] = submit_dir
+    if job.spec.request.memory is None:  # a default is told to batch scripts alone
+        env = {name: value for name, value in env.items() if not name.startswith("SLURM_MEM_PER_")}
     return env
 
 

@@ -64,9 +64,11 @@ def part_of(
             "SLURM_NODEID": str(index),
             "SLURM_CPUS_ON_NODE": str(cpus or node["cpus"]),
             "SLURM_GTIDS": ",".join(str(number) for number in ids),
-            "SLURM_LAUNCH_NODE_IPADDR": str(header.get("address_of_node") or "127.0.0.1"),
+            "SLURM_LAUNCH_NODE_IPADDR": _launch_address(header, request),
         }
     )
+    for name in request.get("hidden", ()):
+        env.pop(name, None)
     if end_time:
         env["SLURM_JOB_END_TIME"] = str(end_time)
     devices = step.devices.get(rank, ())
@@ -105,6 +107,11 @@ def part_of(
     return part, join_env(list(env.items()))
 
 
+def _launch_address(header: dict[str, Any], request: dict[str, Any]) -> str:
+    """Where srun was typed: it says so itself when that is outside of the job, else on its first node."""
+    return str(request.get("launch_address") or header.get("address_of_node") or "127.0.0.1")
+
+
 def visible(devices: tuple[int, ...]) -> dict[str, str]:
     """The variables by which programs find their devices."""
     text = ",".join(str(device) for device in devices)
@@ -137,7 +144,7 @@ def _step_values(header: dict[str, Any], step: RunningStep) -> dict[str, str]:
         "SLURM_STEP_NUM_TASKS": total,
         "SLURM_STEP_TASKS_PER_NODE": folded,
         "SLURM_STEP_LAUNCHER_PORT": "0",
-        "SLURM_SRUN_COMM_HOST": str(header.get("address_of_node") or "127.0.0.1"),
+        "SLURM_SRUN_COMM_HOST": _launch_address(header, request),
         "SLURM_SRUN_COMM_PORT": "0",
         "SLURM_NTASKS": total,
         "SLURM_NPROCS": total,

@@ -20,7 +20,8 @@ u  all tasks of the part have ended: {"usage"}
 
 Request (all optional but argv, cwd): argv, cwd, umask, name, submit_line, nodes, ntasks, cpus_per_task, per_node,
 nodelist, exclude, relative, distribution, plane, exact, overlap, external, overcommit, immediate, mpi, gpus,
-gpus_per_node, gpus_per_task, out, err, in (node-side patterns), append, rlimits, log (debug level), client (what srun
+gpus_per_node, gpus_per_task, launch_address (of an srun outside of the job), hidden (variables that its tasks don't have),
+out, err, in (node-side patterns), append, rlimits, log (debug level), client (what srun
 keeps for itself: label, unbuffered, output, error, input, quiet, kill, wait, multi, disable_status).
 """
 
