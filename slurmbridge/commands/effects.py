@@ -330,6 +330,10 @@ class Site(Protocol):
     def reservations(self) -> Sequence[Reservation]: ...
     def licenses_used(self) -> Mapping[str, int]: ...
     def usage(self) -> Sequence[UsageRow]: ...
+    def counted_usage(self) -> Sequence[UsageRow]:
+        """What fair-share factors are made of: `usage` at the last count, which is every five minutes and whenever the
+        tree of associations changes."""
+
     def statistics(self) -> Statistics:
         """What the controller counted about itself."""
 

@@ -14,6 +14,7 @@ from slurmbridge.commands.effects import Command, Print
 from slurmbridge.commands.job_targets import read_target
 from slurmbridge.commands.scontrol_jobs import complain, find_jobs
 from slurmbridge.commands.scontrol_json import print_json
+from slurmbridge.commands.scontrol_show_assoc import show_assoc
 from slurmbridge.commands.scontrol_show_config import config_text
 from slurmbridge.commands.scontrol_show_job import job_lines
 from slurmbridge.commands.scontrol_show_node import node_lines
@@ -47,6 +48,8 @@ def show(eyes: Eyes, words: Sequence[str]) -> Command:
     if found is None:
         yield from complain(eyes, f"invalid entity:{word} for keyword:show")
         return 1
+    if found.name in ("assoc_mgr", "cache"):
+        return (yield from show_assoc(eyes, words[1:]))
     if (eyes.flags.json is not None or eyes.flags.yaml is not None) and found.json:
         return (yield from print_json(eyes, found.json, name))
     return (yield from found.run(eyes, name))
@@ -195,10 +198,10 @@ def _not_offered(what: str) -> Callable[[Eyes, str | None], Command]:
 
 ENTITIES: tuple[Entity, ...] = (
     Entity(name="aliases", least=1, run=_aliases),
-    Entity(name="assoc_mgr", least=2, run=_not_offered("assoc_mgr")),
+    Entity(name="assoc_mgr", least=2, run=_empty),
     Entity(name="bbstat", least=2, run=_empty),
     Entity(name="burstbuffer", least=3, run=_empty),
-    Entity(name="cache", least=4, run=_not_offered("assoc_mgr")),
+    Entity(name="cache", least=4, run=_empty),
     Entity(name="config", least=1, run=_config),
     Entity(name="daemons", least=1, run=_daemons),
     Entity(name="dwstat", least=2, run=_empty),

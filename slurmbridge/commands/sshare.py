@@ -14,7 +14,7 @@ import msgspec
 from slurmbridge.commands.accounting_words import is_word, known_tres, show_tres
 from slurmbridge.commands.effects import Call, Command, Print, Site
 from slurmbridge.commands.listing import VERSION
-from slurmbridge.model.accounts import Accounting, Assoc
+from slurmbridge.model.accounts import Accounting, Assoc, UsageRow
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import JobState
@@ -132,7 +132,7 @@ def main(call: Call, site: Site) -> Command:
     separator = "|" if parsed.has("parsable") or parsed.has("parsable2") else ""
     modes = [given.key for given in parsed.options if given.key.startswith("parsable")]
     closing = bool(modes) and modes[-1] == "parsable"
-    rows = _rows(site, wanted)
+    rows = _rows(site, wanted, call.now)
     yield Print(_table(columns, rows, header=not parsed.has("noheader"), separator=separator, closing=closing))
     return 0
 
@@ -141,7 +141,7 @@ def _names() -> str:
     """Slurm's own columns, four a line, each in 17 places."""
     names = [column.name for column in COLUMNS if column.name not in _OURS]
     lines = [names[at : at + 4] for at in range(0, len(names), 4)]
-    return "".join(" ".join(f"{name:<17}" for name in line) + ("\n" if len(line) == 4 else " \n") for line in lines)
+    return "".join(" ".join(f"{name:<17}" for name in line) + "\n" for line in lines)
 
 
 def _default_format(*, long: bool, partition: bool) -> str:
@@ -176,11 +176,11 @@ def _selection(call: Call, parsed: getopt.Parsed) -> Selection:
     )
 
 
-def _rows(site: Site, wanted: Selection) -> list[Mapping[str, str]]:
+def _rows(site: Site, wanted: Selection, now: float) -> list[Mapping[str, str]]:
     """In tree order, names set in by one per level of what is shown."""
     accounting, config = site.accounting, site.config
-    levels = compute(accounting, {row.assoc_id: dict(row.raw).get("billing", 0.0) for row in site.usage()})
-    running = run_minutes(accounting, site.jobs())
+    levels = compute(accounting, site.usage(), site.counted_usage())
+    running = run_minutes(accounting, site.jobs(), now)
     order = known_tres(config)
     rows = []
     base: int | None = None
@@ -245,29 +245,24 @@ def _cell(text: str, column: Column) -> str:
     return (text.ljust(room) if column.width < 0 else text.rjust(room)) + " "
 
 
-def compute(accounting: Accounting, usage: Mapping[int, float]) -> dict[int, Level]:
-    """Every association's numbers from the billed seconds of each."""
+def compute(accounting: Accounting, usage: Iterable[UsageRow], counted: Iterable[UsageRow]) -> dict[int, Level]:
+    """Every association's numbers. Raw use is that of now; what factors are made of is that of the last count."""
+    now, then = _totals(accounting, usage), _totals(accounting, counted)
     known = associations.index(accounting)
-    total: dict[int, float] = {}
-    for _depth, assoc in reversed(list(associations.tree(accounting))):
-        if assoc.user:
-            total[assoc.assoc_id] = usage.get(assoc.assoc_id, 0.0)
-        else:
-            below = (*known.users_of.get(assoc.account, ()), *known.children_of.get(assoc.account, ()))
-            total[assoc.assoc_id] = usage.get(assoc.assoc_id, 0.0) + sum(total[each.assoc_id] for each in below)
-    factors = fairtree.factors(accounting, usage)
+    factors = fairtree.factors(accounting, then.own)
     found: dict[int, Level] = {}
     whole = 0.0
     for _depth, assoc in associations.tree(accounting):
-        own = total[assoc.assoc_id]
+        own = then.sums[assoc.assoc_id]
+        raw = now.sums[assoc.assoc_id]
         if not assoc.user and assoc.account == associations.ROOT:
             whole = own
-            found[assoc.assoc_id] = Level(raw=own, effective=1.0)
+            found[assoc.assoc_id] = Level(raw=raw, effective=1.0)
             continue
         above = assoc.account if assoc.user else (assoc.parent or associations.ROOT)
         siblings = (*known.users_of.get(above, ()), *known.children_of.get(above, ()))
         shares = sum(0 if each.shares_parent else each.shares for each in siblings)
-        used = sum(total[each.assoc_id] for each in siblings)
+        used = sum(then.sums[each.assoc_id] for each in siblings)
         norm = assoc.shares / shares if shares and not assoc.shares_parent else 0.0
         effective = own / used if used else 0.0
         if assoc.shares_parent:
@@ -275,7 +270,7 @@ def compute(accounting: Accounting, usage: Mapping[int, float]) -> dict[int, Lev
         else:
             level = norm / effective if effective else float("inf")
         found[assoc.assoc_id] = Level(
-            raw=own,
+            raw=raw,
             norm_shares=norm,
             norm_usage=own / whole if whole else 0.0,
             effective=effective,
@@ -285,17 +280,42 @@ def compute(accounting: Accounting, usage: Mapping[int, float]) -> dict[int, Lev
     return found
 
 
-def run_minutes(accounting: Accounting, jobs: Iterable[Job]) -> dict[int, dict[str, int]]:
-    """TRES-minutes that running jobs may still use until their limits, by association and everything above."""
+class Totals(msgspec.Struct, frozen=True):
+    """Billed seconds: of each association itself, and with all below it."""
+
+    own: Mapping[int, float]
+    sums: Mapping[int, float]
+
+
+def _totals(accounting: Accounting, usage: Iterable[UsageRow]) -> Totals:
+    own = {row.assoc_id: dict(row.raw).get("billing", 0.0) for row in usage}
+    known = associations.index(accounting)
+    sums: dict[int, float] = {}
+    for _depth, assoc in reversed(list(associations.tree(accounting))):
+        sums[assoc.assoc_id] = own.get(assoc.assoc_id, 0.0)
+        if not assoc.user:
+            below = (*known.users_of.get(assoc.account, ()), *known.children_of.get(assoc.account, ()))
+            sums[assoc.assoc_id] += sum(sums[each.assoc_id] for each in below)
+    return Totals(own, sums)
+
+
+_YEAR_S = 365 * 86400
+
+
+def run_minutes(accounting: Accounting, jobs: Iterable[Job], now: float) -> dict[int, dict[str, int]]:
+    """TRES-minutes that running jobs may still use until their limits (a year without one), by association and
+    everything above."""
     known = associations.index(accounting)
     found: dict[int, dict[str, int]] = {}
     for job in jobs:
         assoc = known.by_id.get(job.spec.assoc_id)
         if job.state is not JobState.RUNNING or job.allocation is None or assoc is None:
             continue
-        minutes = job.spec.time_limit or 0
+        start = job.start_time if job.start_time is not None else now
+        end = job.time_limit_end if job.time_limit_end is not None else start + _YEAR_S
+        left = max(0, int(end - now))
         for each in (assoc, *associations.ancestors(accounting, assoc)):
             sums = found.setdefault(each.assoc_id, {})
             for name, count in job.allocation.tres:
-                sums[name] = sums.get(name, 0) + (count // 1000 if is_gpu(name) else count) * minutes
+                sums[name] = sums.get(name, 0) + (count // 1000 if is_gpu(name) else count) * left // 60
     return found

@@ -50,6 +50,9 @@ class Alterations:
                 return self._reservation(alter)
             case "reconfigure":
                 return self._reconfigure()
+            case "statistics":
+                self.core.memory.tally.reset()
+                return _now(AlterOutcome())
             case "debug":
                 return _now(AlterOutcome())
             case "shutdown":
@@ -71,6 +74,8 @@ class Alterations:
         wanted = alter.accounting
         if wanted is None or wanted.revision != memory.accounting.revision:
             return _now(AlterOutcome(conflict=True))
+        if wanted.assocs != memory.accounting.assocs:
+            memory.count_usage()
         memory.accounting = replace(wanted, revision=wanted.revision + 1)
         self._tell_planner()
         return self._after([PutAccounting(accounting=memory.accounting, transactions=alter.transactions)])
@@ -148,6 +153,7 @@ class Alterations:
     def _reconfigure(self) -> Answer:
         """A bad new file is refused whole and the old configuration stays."""
         memory = self.core.memory
+        memory.count_usage()
         try:
             config = self._read_config()
         except ConfigError as fault:

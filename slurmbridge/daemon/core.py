@@ -87,8 +87,6 @@ class Core:
         durable.add_done_callback(lambda done: self._settled(done, changed))
         return durable
 
-    def place(self, job: Job) -> None:
-        """Memory, node use, licences and planner; nothing durable."""
     def _settled(self, done: asyncio.Future[None], jobs: Sequence[Job]) -> None:
         fault = done.exception()
         if fault is None:
@@ -96,8 +94,11 @@ class Core:
         else:  # a record that the store cannot take: what it takes next of these jobs makes it right again
             log.error("event=core.not_stored jobs=%r", [job.job_id for job in jobs[:20]], exc_info=fault)
 
+    def place(self, job: Job) -> None:
+        """Memory, node use, licences and planner; nothing durable."""
         memory = self.memory
         before = memory.table.put(job)
+        memory.tally.moved(before, job)
         memory.node_table.account(before, job, self.clock())
         if before is not None or job.allocation is not None:
             memory.count_licenses(before, job)
@@ -254,50 +255,18 @@ class Core:
     # ---- housekeeping ----
 
     def purge(self) -> None:
-        """Forget jobs that ended MinJobAge ago (the store keeps them)."""
+        """Forget jobs that ended MinJobAge ago (the store keeps them); a MinJobAge of 0 keeps them all."""
+        if not self.memory.config.min_job_age:
+            return
         limit = self.clock() - self.memory.config.min_job_age
         table = self.memory.table
-    # ---- those who wait for a start ----
-
-    def note_ready(self, job: Job) -> None:
-        """All supervisors of this run met: steps can be run in it."""
-        self._ready.add((job.job_id, job.restarts))
-        self._stir(job)
-
-    def progress(self, job_id: int) -> str:
-        """How far a job has come: see `commands.effects.Progress`."""
-        family = self.memory.table.family(job_id)
-        if all(is_over(job) for job in family):
-            return "gone"
-        if any(job.is_finished for job in family):
-            return "over"
-        if all((job.job_id, job.restarts) in self._ready for job in family):
-            return "ready"
-        if not any(job.is_pending for job in family):
-            return "allocated"
-        return "new" if all(job.reason in ("", Reason.NONE) for job in family) else "waiting"
-
-    def moved(self, job_id: int) -> asyncio.Future[None]:
-        """Resolves when something about this job (or a component of it) changes."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._watchers.setdefault(job_id, []).append(future)
-        return future
-
-    def _stir(self, job: Job) -> None:
-        if not self._watchers:
-            return
-        for key in {job.job_id, job.het_job_id} - {0}:
-            for watcher in self._watchers.pop(key, ()):
-                if not watcher.done():
-                    watcher.set_result(None)
-
         old = [job for job in table if is_over(job) and (job.end_time or 0.0) < limit]
+        unfinished = {job.array_job_id for job in table if job.array_job_id and not is_over(job)} if old else set()
         for job in old:
             if job.array_job_id not in unfinished:
                 table.forget(job)
 
 
-        unfinished = {job.array_job_id for job in table if job.array_job_id and not is_over(job)} if old else set()
 def new_sluid() -> str:
     """A cluster-wide unique id in Slurm's form: `s` and 13 Crockford base-32 digits."""
     number = int.from_bytes(os.urandom(8), "big")

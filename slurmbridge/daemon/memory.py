@@ -7,23 +7,35 @@ order (memory first, answer after the commit).
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from slurmbridge.daemon.jobtable import JobTable, holds_resources
 from slurmbridge.daemon.names import Names
 from slurmbridge.daemon.nodetable import NodeTable
+from slurmbridge.daemon.tally import Tally
 from slurmbridge.daemon.zones import zone
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.plan import Reservation
+from slurmbridge.model.statistics import Statistics
 from slurmbridge.submit import associations
 
 
 class Memory:
     """Implements `commands.effects.Site`."""
 
-    def __init__(self, config: ClusterConfig, names: Names, *, owner_uid: int, host: str, now: float) -> None:
+    def __init__(
+        self,
+        config: ClusterConfig,
+        names: Names,
+        *,
+        owner_uid: int,
+        host: str,
+        now: float,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.config = config
         self.names = names
         self.owner_uid = owner_uid  # who started the daemon
@@ -35,7 +47,10 @@ class Memory:
         self.partition_list: list[Partition] = list(config.partitions)
         self.reservation_list: list[Reservation] = []
         self.usage_rows: dict[int, UsageRow] = {}
+        self.counted: tuple[UsageRow, ...] = ()
         self._licenses: dict[str, int] = {}
+        self.tally = Tally(clock)
+        self.tally.user_name = names.user_name
 
     # ---- jobs ----
 
@@ -83,6 +98,16 @@ class Memory:
 
     def usage(self) -> Sequence[UsageRow]:
         return tuple(self.usage_rows.values())
+
+    def counted_usage(self) -> Sequence[UsageRow]:
+        return self.counted
+
+    def count_usage(self) -> None:
+        """Fair-share factors are made of this until the next count."""
+        self.counted = tuple(self.usage_rows.values())
+
+    def statistics(self) -> Statistics:
+        return self.tally.view(self.table.all())
 
     def time_zone(self, name: str) -> datetime.tzinfo:
         """Of the caller's TZ; the machine's when it is empty."""

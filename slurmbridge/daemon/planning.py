@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Verdict
+from slurmbridge.model.plan import Factors, Verdict
 from slurmbridge.sched import frames
 
 log = logging.getLogger(__name__)
@@ -112,6 +112,7 @@ class Planning:
         plan = frames.decode_plan(await self._ask(worker, frames.encode_request(self._plans.delta(), self._clock())))
         self.last_cycle_s = time.monotonic() - began
         self.cycles += 1
+        self._plans.core.memory.tally.cycle(plan)
         self._wake_at = plan.wake_at
         self._plans.apply(plan)
         await self._answer_estimates(worker)

@@ -36,6 +36,7 @@ class Plans:
         self._nodes: dict[str, None] = {}
         self._usage_is_new = False
         self._usage_told = 0.0
+        self._counted_is_new = False
         self._version = 0
 
     # ---- what others tell ----
@@ -67,6 +68,11 @@ class Plans:
         """An association used something: the planner hears of it now and then, as Slurm's decay thread does."""
         self._usage_is_new = True
 
+    def usage_counted(self) -> None:
+        """Fair-share factors are due."""
+        self._counted_is_new = True
+        self.wake()
+
     # ---- what it is told ----
 
     def delta(self) -> Delta:
@@ -86,12 +92,15 @@ class Plans:
                 jobs=tuple(self._relevant(memory.jobs())),
                 gone=gone,
                 usage=tuple(memory.usage()),
+                counted=memory.counted,
                 reservations=tuple(memory.reservation_list),
             )
         nodes = tuple(node for name in self._nodes if (node := memory.node(name)) is not None)
         jobs, gone = tuple(self._jobs.values()), tuple(self._gone)
         self._jobs, self._gone, self._nodes = {}, {}, {}
-        return Delta(version=self._version, nodes=nodes, jobs=jobs, gone=gone, usage=self._usage())
+        counted = memory.counted if self._counted_is_new else None
+        self._counted_is_new = False
+        return Delta(version=self._version, nodes=nodes, jobs=jobs, gone=gone, usage=self._usage(), counted=counted)
 
     def _usage(self) -> tuple[UsageRow, ...] | None:
         """All rows when one changed and the last time is long ago; None: unchanged."""

@@ -22,6 +22,7 @@ from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.states import Reason
 from slurmbridge.model.verdict import Refused
 from slurmbridge.store.protocol import InsertJobs, Store
+from slurmbridge.submit.components import keep_apart
 from slurmbridge.submit.resolve import Caller, Resolved, resolve
 
 MAX_ENVIRONMENT = 2 * 1024 * 1024
@@ -70,6 +71,10 @@ class Submissions:
             if isinstance(verdict, Refused):
                 return _resolved(verdict)
             specs.append(verdict)
+        apart = keep_apart([each.spec for each in specs], [node.name for node in core.memory.config.nodes])
+        if isinstance(apart, Refused):
+            return _resolved(apart)
+        specs = [replace(each, spec=spec) for each, spec in zip(specs, apart, strict=True)]
         if len(specs) > 1 and any(spec.spec.request.array is not None for spec in specs):
             return _resolved(Refused(errno=SlurmErrno.INVALID_ARRAY))
         if len(core.memory.table) + len(specs) > core.memory.config.max_job_count:
@@ -209,6 +214,7 @@ class Submissions:
                 result: Submitted | Refused = Refused(errno=SlurmErrno.IO_ERROR, detail=str(done.exception()))
             else:
                 self.blobs.confirm(shas)
+                core.memory.tally.submitted(sum(max(1, job.array_count) for job in jobs))
                 for job in jobs:
                     current = core.memory.table.get(job.job_id)
                     if current is not None:

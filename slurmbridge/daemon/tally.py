@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Plan
-from slurmbridge.model.statistics import Cycles, Requests, Statistics
 from slurmbridge.model.states import JobState
+from slurmbridge.model.statistics import Cycles, Requests, Statistics
 
 _FAILED = (JobState.NODE_FAIL, JobState.BOOT_FAIL)
 _CANCELED = (JobState.CANCELLED, JobState.DEADLINE)

@@ -42,6 +42,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[Job, ...] = ()  # pending that may run now or wait for a known time, and running or completing ones
     gone: tuple[int, ...] = ()  # job ids that ended or are held: forget them
     usage: tuple[UsageRow, ...] | None = None
+    counted: tuple[UsageRow, ...] | None = None  # what fair-share factors are made of; never told: `usage`
     reservations: tuple[Reservation, ...] | None = None
 
 

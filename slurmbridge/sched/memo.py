@@ -27,7 +27,8 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     sites: dict[tuple[object, ...], Site] = {}
     misfits: dict[tuple[int, int], Blocked] = {}  # (shape, partition) -> why it does not fit
     accounting: Accounting | None = None
-    usage: tuple[UsageRow, ...] | None = None
+    usage: tuple[UsageRow, ...] | None = None  # of `book`
+    counted: tuple[UsageRow, ...] | None = None  # of `shares`
     half_life: int = 0
     shares: Mapping[int, float] = {}
     book: LimitBook | None = None
@@ -48,10 +49,12 @@ def refreshed(memo: Memo, snapshot: Snapshot, half_life: int) -> Memo:
         changes |= {"fixed_mark": snapshot.fixed_mark, "shapes": snapshot.shapes, "sites": {}, "misfits": {}}
     same_records = memo.accounting is snapshot.accounting
     same_usage = memo.usage is snapshot.usage
-    if not (same_records and same_usage and memo.half_life == half_life):
-        usage = fairtree.usage_of(snapshot.usage, half_life)
+    changes["usage"] = snapshot.usage
+    counted = snapshot.usage if snapshot.counted is None else snapshot.counted
+    if not (same_records and memo.counted is counted and memo.half_life == half_life):
+        usage = fairtree.usage_of(counted, half_life)
         changes |= {
-            "usage": snapshot.usage,
+            "counted": counted,
             "half_life": half_life,
             "shares": fairtree.factors(snapshot.accounting, usage),
         }

@@ -72,6 +72,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     running: Mapping[int, Running]
     on_node: Mapping[int, Mapping[int, Hold]]  # row -> job id -> what it holds there
     usage: tuple[UsageRow, ...]
+    counted: tuple[UsageRow, ...] | None
     reservations: tuple[Reservation, ...]
     shapes: ShapeTable
     running_mark: object  # another object whenever `running` or the nodes changed: key of what memos derive from them
@@ -92,6 +93,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             running={},
             on_node={},
             usage=(),
+            counted=None,
             reservations=(),
             shapes=ShapeTable(),
             running_mark=object(),
@@ -112,6 +114,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             changes["accounting"] = delta.accounting
         if delta.usage is not None:
             changes["usage"] = delta.usage
+        if delta.counted is not None:
+            changes["counted"] = delta.counted
         if delta.reservations is not None:
             changes["reservations"] = delta.reservations
             changes["fixed_mark"] = object()

@@ -20,7 +20,9 @@ from slurmbridge.daemon.plans import Plans
 from slurmbridge.lang.slurm_conf import read_cluster
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Factors
 from slurmbridge.runtime.memory import MemoryRuntime
+from slurmbridge.sched import priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
 from slurmbridge.sched.snapshot import Snapshot
 from slurmbridge.store.memory import MemoryStore
@@ -79,7 +81,7 @@ class Site:
     async def start(self) -> None:
         self.plans = Plans(self.clock, lambda: None)
         self._snapshot, self._memo = Snapshot.empty(), Memo.empty()
-        memory = Memory(self.config, TestNames(), owner_uid=0, host="ctl", now=self.clock())
+        memory = Memory(self.config, TestNames(), owner_uid=0, host="ctl", now=self.clock(), clock=self.clock)
         self.controller = Controller(
             memory,
             self.store,
@@ -88,6 +90,7 @@ class Site:
             clock=self.clock,
             daemon_addr="unix:/run/slurmbridge/socket",
             estimate=self._estimate,
+            factors=self._factors,
             read_config=lambda: self.config,
             shut_down=lambda jobs: None,
         )
@@ -125,6 +128,10 @@ class Site:
 
     async def _estimate(self, job: Job) -> object:
         return estimate(self._snapshot, self.config, job, self.clock())
+
+    async def _factors(self) -> tuple[Factors, ...]:
+        waiting = list(self._snapshot.waiting.values())
+        return priority.explain(self._snapshot, waiting, self.config, self._memo.shares, self.clock())
 
     async def run(
         self,
