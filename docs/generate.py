@@ -17,6 +17,7 @@ from slurmbridge.commands.pages.files import files
 from slurmbridge.commands.table import COMMANDS
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.fields import jobs, nodes, steps
+from slurmbridge.lang import slurm_conf_dbd as dbd
 from slurmbridge.lang.slurm_conf_keys import KEYS
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.submit.option import Option
@@ -72,6 +73,11 @@ def conf() -> str:
         + table(("key", "kind", "default"), ((code(key.name), key.kind.value, key.default or "") for key in working))
         + "\n## Accepted without effect\n\n"
         + table(("key", "why"), ((code(key.name), key.why) for key in idle))
+        + "\n# Keys of slurmdbd.conf\n\n"
+        + "The file is read when it lies beside slurm.conf. Ends of retention take effect: "
+        + ", ".join(code(key) for key in dbd.KEYS if key not in dbd.WITHOUT_EFFECT)
+        + ".\n\n## Accepted without effect (slurmdbd.conf)\n\n"
+        + table(("key", "why"), ((code(key), why) for key, why in dbd.WITHOUT_EFFECT.items()))
     )
 
 

@@ -30,8 +30,8 @@ def lint(scripts: Sequence[str]) -> int:
 
 def config(file: str | None) -> int:
     """Read FILE as the daemon would; 1 with file, line and reason when it would refuse it."""
+    from slurmbridge.commands.check_config import report
     from slurmbridge.daemon import configuration
-    from slurmbridge.lang.slurm_conf_keys import BY_NAME
 
     if not file:
         sys.stderr.write("slurmbridge: error: no file named and SLURM_CONF is not set\n")
@@ -42,9 +42,5 @@ def config(file: str | None) -> int:
     except ConfigError as fault:
         sys.stderr.write(f"slurmbridge: error: {fault}\n")
         return 1
-    for place, line, key in cluster.without_effect:
-        known = BY_NAME.get(key.lower())
-        reason = known.why if known else ""
-        sys.stdout.write(f"{place}:{line}: {key} has no effect here" + (f": {reason}\n" if reason else "\n"))
-    sys.stdout.write(f"{file}: {len(cluster.nodes)} nodes, {len(cluster.partitions)} partitions\n")
+    sys.stdout.write(report(cluster))
     return 0

@@ -1,6 +1,7 @@
 """`sacctmgr show config` and `show stats`: the accounting settings, laid out as Slurm's client and database daemon do.
 
-There is no separate database daemon: what slurmdbd.conf would set has Slurm's default or what holds here.
+There is no separate database daemon: what slurmdbd.conf sets is shown as it says, else Slurm's default or what holds
+here.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from slurmbridge import SLURM_VERSION
 from slurmbridge.commands.effects import Call, Site
 from slurmbridge.commands.listing import time_zone
 from slurmbridge.lang import times
+from slurmbridge.model.retention import Retention, Span
 
 PLUGIN_DIR = "/usr/lib/x86_64-linux-gnu/slurm-wlm"
 
@@ -69,6 +71,14 @@ def config_text(call: Call, site: Site) -> str:
         ("TCPTimeout", f"{value('TCPTimeout', '2')} secs"), ("TLSParameters", null), ("TLSType", "tls/none"),
         ("TrackWCKey", "yes" if config.track_wckey else "no"), ("TrackSlurmctldDown", no),
     )  # fmt: skip
+    written = {key.lower(): text for key, text in config.dbd_values}
+    spans = {f"purge{key}after": span for key, span in _spans(config.retention)}
+    database = tuple(
+        (key, str(spans[key.lower()]) if key.lower() in spans else written.get(key.lower(), text))
+        if key not in _OURS
+        else (key, text)
+        for key, text in database
+    )
     lines = [f"Configuration data as of {times.render(call.now, time_zone(call, site))}"]
     lines += [
         f"{key} = {text}" if key.startswith("AccountingStorage") else f"{key:<22} = {text}" for key, text in client
@@ -76,6 +86,19 @@ def config_text(call: Call, site: Site) -> str:
     lines += ["", "SlurmDBD configuration:"]
     lines += [f"{key:<22} = {text}" for key, text in database]
     return "\n".join(lines) + "\n"
+
+
+_OURS = ("SLURMDBD_CONF", "SLURMDBD_VERSION", "SlurmUser", "PrivateData", "TrackWCKey", "MessageTimeout", "TCPTimeout")
+
+
+def _spans(retention: Retention) -> tuple[tuple[str, Span], ...]:
+    """What is purged, by the word in its key."""
+    named = (
+        ("event", retention.events), ("job", retention.jobs), ("step", retention.steps),
+        ("txn", retention.transactions), ("usage", retention.usage), ("jobscript", retention.scripts),
+        ("jobenv", retention.environments),
+    )  # fmt: skip
+    return tuple((word, span) for word, span in named if span is not None)
 
 
 def stats_text(call: Call, site: Site) -> str:

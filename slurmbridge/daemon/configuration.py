@@ -12,6 +12,8 @@ from slurmbridge.lang import slurm_conf
 from slurmbridge.model.cluster import ClusterConfig
 
 COMPANIONS = ("gres.conf", "topology.conf", "cgroup.conf")
+SECRET = "slurmdbd.conf"
+"""A companion with the password of a database, which only SlurmUser may be able to read."""
 MAX_FILE = 64 * 1024 * 1024
 
 
@@ -37,7 +39,14 @@ def read(path: str | None) -> ClusterConfig:
         companion = os.path.join(os.path.dirname(path), name)
         if os.path.exists(companion):
             _collect(companion, files)
-    return _with_down_nodes(slurm_conf.read_cluster(files, path, cpus=cpus, memory_mib=memory))
+    secret = os.path.join(os.path.dirname(path), SECRET)
+    readable = not os.path.exists(secret) or os.access(secret, os.R_OK)
+    if readable and os.path.exists(secret):
+        _collect(secret, files)
+    config = _with_down_nodes(slurm_conf.read_cluster(files, path, cpus=cpus, memory_mib=memory))
+    if not readable:
+        config = replace(config, without_effect=(*config.without_effect, (secret, 0, SECRET)))
+    return config
 
 
 def _with_down_nodes(config: ClusterConfig) -> ClusterConfig:

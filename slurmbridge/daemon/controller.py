@@ -19,9 +19,10 @@ from slurmbridge.daemon.deadlines import end_missed
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.memory import Memory
-from slurmbridge.daemon.performing import Estimate, Performer
+from slurmbridge.daemon.performing import Estimate, FactorsOf, Performer
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.daemon.requests import Blobs
+from slurmbridge.daemon.retention import Retaining
 from slurmbridge.daemon.running import Running
 from slurmbridge.daemon.submission import Submissions
 from slurmbridge.lifecycle import control
@@ -46,17 +47,19 @@ class Controller:
         clock: Callable[[], float],
         daemon_addr: str,
         estimate: Estimate,
+        factors: FactorsOf,
         read_config: Callable[[], ClusterConfig],
         shut_down: Callable[[bool], None],
     ) -> None:
         self.memory, self.store, self.runtime, self.plans = memory, store, runtime, plans
-        loaded = store.load(clock() - memory.config.min_job_age)
+        loaded = store.load(clock() - memory.config.min_job_age if memory.config.min_job_age else 0.0)
         journal = Journal(store, asyncio.get_running_loop())
         following = max(loaded.next_job_id, memory.config.first_job_id)
         self.core = Core(memory, journal, plans, Ids(following, memory.config.max_job_id), clock)
         plans.core = self.core
         blobs = Blobs(store.blob)
         self.running = Running(self.core, runtime, blobs, daemon_addr)
+        self.retaining = Retaining(self.core, store, blobs)
         plans.launch, plans.evict = self.running.launch, self.running.evict
         self._recover(loaded, journal)
         alterations = Alterations(
@@ -64,7 +67,7 @@ class Controller:
         )
         submissions = Submissions(self.core, store, blobs)
         self.performer = Performer(
-            self.core, store, blobs, submissions, Changes(self.core, runtime), alterations, estimate
+            self.core, store, blobs, submissions, Changes(self.core, runtime), alterations, estimate, factors
         )
 
     def _recover(self, loaded: Loaded, journal: Journal) -> None:
@@ -95,6 +98,7 @@ class Controller:
             memory.partition_list = list(loaded.partitions)
         memory.reservation_list = list(loaded.reservations)
         memory.usage_rows = {row.assoc_id: row for row in loaded.usage}
+        memory.count_usage()
         for job in sorted(loaded.jobs, key=lambda job: job.job_id):
             self.core.place(job)
         for step in loaded.steps:
@@ -106,12 +110,18 @@ class Controller:
             ops.append(PutJobs(jobs=tuple(settled)))
         if ops:
             journal.write(ops)
+        memory.tally.reset()
 
     # ---- now and then ----
 
     def purge(self) -> None:
         """Forget jobs that ended MinJobAge ago."""
         self.core.purge()
+
+    def count_usage(self) -> None:
+        """Fair-share factors anew (PriorityCalcPeriod)."""
+        self.memory.count_usage()
+        self.plans.usage_counted()
 
     def end_missed(self) -> None:
         """End pending jobs that would miss their deadline."""

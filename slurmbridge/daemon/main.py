@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 
 ROOT_STATE = "/var/lib/slurmbridge"
 ROOT_SOCKET = "/run/slurmbridge/socket"
+COUNT_EVERY_S = 300.0  # PriorityCalcPeriod
 PURGE_EVERY_S = 10.0
 SAMPLE_EVERY_S = 5.0
 DEADLINE_EVERY_S = 5.0
@@ -85,7 +86,9 @@ class Daemon:
             tasks = [loop.create_task(self._every(PURGE_EVERY_S, controller.purge))]
             tasks.append(loop.create_task(self._every(SAMPLE_EVERY_S, controller.sample)))
             tasks.append(loop.create_task(self._every(DEADLINE_EVERY_S, controller.end_missed)))
+            tasks.append(loop.create_task(self._every(COUNT_EVERY_S, controller.count_usage)))
             tasks.append(loop.create_task(self._every(DEADLINE_EVERY_S, self._end_forsaken)))
+            tasks.append(loop.create_task(controller.retaining.run()))
             controller.sample()
             self._tell_ready(ready_fd)
             log.info(
@@ -115,6 +118,7 @@ class Daemon:
             clock=time.time,
             daemon_addr=f"unix:{self.socket_path}",
             estimate=self.planning.estimate,
+            factors=self.planning.factors,
             read_config=lambda: configuration.read(self.conf_path),
             shut_down=self._shut_down,
         )

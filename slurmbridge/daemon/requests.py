@@ -51,6 +51,10 @@ class Blobs:
         """A commit that held them is durable."""
         self._stored.update(sha for sha in shas if sha in self._kept)
 
+    def doubt(self, shas: Iterable[str]) -> None:
+        """They may be deleted from the store: the next that needs one stores it again."""
+        self._stored.difference_update(shas)
+
     def get(self, sha: str) -> bytes | None:
         kept = self._kept.get(sha)
         if kept is not None:

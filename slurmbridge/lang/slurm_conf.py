@@ -14,6 +14,9 @@ import msgspec
 
 from slurmbridge.errors import ConfigError
 from slurmbridge.lang import slurm_conf_values as values
+from slurmbridge.lang.slurm_conf_dbd import NAME as DBD
+from slurmbridge.lang.slurm_conf_dbd import WITHOUT_EFFECT as DBD_KEYS
+from slurmbridge.lang.slurm_conf_dbd import Accounts, read_accounts
 from slurmbridge.lang.slurm_conf_gres import read_gres
 from slurmbridge.lang.slurm_conf_keys import BY_NAME, ConfKey, Kind
 from slurmbridge.lang.slurm_conf_lines import ConfLine, Pair, included_names, read_lines, resolve_name
@@ -25,14 +28,18 @@ from slurmbridge.lang.slurm_conf_settings import FIELDS, check
 from slurmbridge.model.cluster import ClusterConfig, Device, NodeConf, Partition
 
 RECORDS = ("nodename", "partitionname", "nodeset", "downnodes")
-COMPANIONS = ("gres.conf", "topology.conf", "topology.yaml")
+COMPANIONS = (DBD, "gres.conf", "topology.conf", "topology.yaml")
 """Files beside slurm.conf that belong to the cluster's description; any of them may be absent."""
 IGNORED_RECORDS = ("poweraction",)
 
 
 def why_without_effect(key: str) -> str:
     """The reason of a key listed in `ClusterConfig.without_effect`; empty for a remark that speaks for itself."""
+    if key == DBD:
+        return "it cannot be read by this user; everything is kept for ever"
     record, _, name = key.partition(" ")
+    if record == DBD:
+        return DBD_KEYS.get(name, "")
     if name:
         tables = {"NodeName": NODE_KEYS, "PartitionName": PARTITION_KEYS}
         return tables.get(record, {}).get(name.lower(), "")
@@ -72,6 +79,8 @@ def read_cluster(files: Mapping[str, str], conf_name: str, *, cpus: int, memory_
     gres_types = tuple(word.lower() for word in values.names(plain["grestypes"])) if "grestypes" in plain else ()
     gres_name = companion(conf_name, "gres.conf")
     gres = read_gres(read_lines(files, gres_name), gres_types) if gres_name in files else ()
+    dbd_name = companion(conf_name, DBD)
+    accounts = read_accounts(read_lines(files, dbd_name)) if dbd_name in files else Accounts()
     nodes = read_nodes(records["nodename"], gres, gres_types)
     sets = read_node_sets(records["nodeset"], nodes)
     partitions = read_partitions(records["partitionname"], nodes, sets, notes)
@@ -82,7 +91,9 @@ def read_cluster(files: Mapping[str, str], conf_name: str, *, cpus: int, memory_
         down_nodes=read_down_nodes(records["downnodes"], nodes),
         gres_types=gres_types,
         values=tuple((BY_NAME[name].name, pair.value) for name, pair in plain.items()),
-        without_effect=tuple(sorted([*notes, *nodes.without_effect], key=lambda note: note[1])),
+        without_effect=tuple(sorted([*notes, *nodes.without_effect], key=lambda note: note[1])) + accounts.notes,
+        retention=accounts.retention,
+        dbd_values=accounts.shown,
     )
     return _derived(msgspec.structs.replace(config, **_control(hosts, plain), **_settings(plain)), plain)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from slurmbridge.model.retention import Retention
 from slurmbridge.model.states import NodeBase, NodeFlag, PartitionState
 
 
@@ -215,6 +216,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     prolog: str = ""
     epilog: str = ""
     spool_dir: str = ""  # SlurmdSpoolDir, for display
+    retention: Retention = Retention()  # of slurmdbd.conf
+    dbd_values: tuple[tuple[str, str], ...] = ()  # keys of slurmdbd.conf as written, for display
 
     def partition(self, name: str) -> Partition | None:
         return next((p for p in self.partitions if p.name == name), None)

@@ -147,11 +147,12 @@ def options_of(name: str) -> tuple[Opt, ...]:
 
 
 def help_of(name: str) -> str:
-    """Its help text; LookupError when its modules have none."""
-    for module in _modules(name):
-        text: object = getattr(module, "HELP", None)
-        if isinstance(text, str):
-            return text
+    """Its help text, or the short one where there is no other; LookupError when its modules have none."""
+    for word in ("HELP", "USAGE"):
+        for module in _modules(name):
+            text: object = getattr(module, word, None)
+            if isinstance(text, str):
+                return text
     raise LookupError(f"no HELP in the modules of {name}")
 
 
