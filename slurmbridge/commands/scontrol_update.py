@@ -223,19 +223,13 @@ def _update_node(eyes: Eyes, names: str, rest: list[str]) -> Command:
         yield from complain(eyes, "No changes specified")
         return 1
     values = dict(fields)
-    if values.get("State") in update_node.NEED_REASON and not values.get("Reason") and not _have_reasons(eyes, names):
+    if values.get("State") in update_node.NEED_REASON and not values.get("Reason"):
         yield from complain(eyes, "You must specify a reason when DOWNING or DRAINING a node. Request denied")
         return 1
     outcome: AlterOutcome = yield Alter(kind="node", target=names, fields=tuple(fields))
     if outcome.errno is not None:
         yield from complain(eyes, f"slurm_update error: {_denied(outcome.errno)}")
     return int(outcome.errno is not None)
-
-
-def _have_reasons(eyes: Eyes, names: str) -> bool:
-    """A node that has a reason already keeps it."""
-    node = eyes.site.node(names)
-    return bool(node and node.reason)
 
 
 def _denied(errno: SlurmErrno) -> str:

@@ -1,7 +1,8 @@
 """What may `scontrol update node` change, and what is the node afterwards?
 
 Follows scontrol(1), "Specifications for update command, nodes". States: DRAIN, DOWN and FAIL need a reason (the command
-asks for it), RESUME and UNDRAIN take them back, IDLE ends DOWN. Nothing is switched on or off here.
+asks for it), RESUME and IDLE take all of them back, UNDRAIN leaves DOWN. A FUTURE node is not there until it is resumed.
+Nothing is switched on or off here. A node that is at work has no reason.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from slurmbridge.model.states import NodeBase, NodeFlag
 
 STATES = (
     "NORESP", "CANCEL_REBOOT", "DOWN", "DRAIN", "FAIL", "FUTURE", "RESUME", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE",
-    "POWER_DOWN", "POWER_UP", "UNDRAIN", "IDLE",
+    "POWER_DOWN", "POWER_UP", "UNDRAIN", "IDLE", "ALLOCATED", "MIXED", "UNKNOWN",
 )  # fmt: skip
 NEED_REASON = ("DOWN", "DRAIN", "FAIL")
-_UNSUPPORTED = ("FUTURE", "POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "POWER_DOWN", "POWER_UP", "CANCEL_REBOOT")
+_POWER = ("POWER_DOWN_ASAP", "POWER_DOWN_FORCE", "POWER_DOWN", "POWER_UP")
+_NEVER_SET = ("CANCEL_REBOOT", "ALLOCATED", "MIXED", "UNKNOWN")
 Answer = Node | SlurmErrno
 
 
@@ -73,20 +75,27 @@ def apply_node_update(node: Node, fields: Sequence[tuple[str, Any]], *, now: flo
         if isinstance(answer, SlurmErrno):
             return answer
         changed = answer
-    if "Reason" in values:
-        reason = values["Reason"]
-        changed = replace(
-            changed, reason=reason, reason_uid=uid if reason else None, reason_time=now if reason else None
-        )
+    if values.get("Reason") and _is_out(changed):
+        changed = replace(changed, reason=values["Reason"], reason_uid=uid, reason_time=now)
     return changed
+
+
+def _is_out(node: Node) -> bool:
+    return node.base in (NodeBase.DOWN, NodeBase.ERROR) or bool(node.flags & {NodeFlag.DRAIN, NodeFlag.FAIL})
 
 
 def _state(node: Node, state: str, values: dict[str, Any]) -> Answer:
     flags = node.flags
-    if state in _UNSUPPORTED:
-        return SlurmErrno.NOT_SUPPORTED
+    if state in _POWER:
+        return SlurmErrno.POWER_ACTION
+    if state in _NEVER_SET:
+        return SlurmErrno.NODE_TRANSITION
+    if state == "FUTURE":
+        if node.running_jobs or node.completing_jobs:
+            return SlurmErrno.NODE_TRANSITION
+        return _without_reason(replace(node, base=NodeBase.FUTURE, flags=frozenset()))
     if state == "DRAIN":
-        return replace(node, flags=flags | {NodeFlag.DRAIN})
+        return replace(node, flags=(flags | {NodeFlag.DRAIN}) - {NodeFlag.FAIL})
     if state == "FAIL":
         return replace(node, flags=(flags | {NodeFlag.FAIL}) - {NodeFlag.DRAIN})
     if state == "DOWN":
@@ -94,9 +103,11 @@ def _state(node: Node, state: str, values: dict[str, Any]) -> Answer:
     if state == "NORESP":
         return replace(node, flags=flags | {NodeFlag.NOT_RESPONDING})
     if state == "UNDRAIN":
+        if node.base is NodeBase.DOWN:
+            return replace(node, flags=flags - {NodeFlag.DRAIN})
         return _without_reason(replace(node, flags=flags - {NodeFlag.DRAIN, NodeFlag.FAIL}))
     held = NodeFlag.DRAIN in flags or NodeFlag.FAIL in flags or node.base in (NodeBase.DOWN, NodeBase.FUTURE)
-    if state == "RESUME" and not held and NodeFlag.NOT_RESPONDING not in flags:
+    if state == "RESUME" and not held:
         return SlurmErrno.NODE_TRANSITION
     base = NodeBase.IDLE if node.base in (NodeBase.DOWN, NodeBase.FUTURE, NodeBase.UNKNOWN) else node.base
     gone = {NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.NOT_RESPONDING}

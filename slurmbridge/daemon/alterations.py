@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import logging
 from collections.abc import Callable
 
+import msgspec
 from msgspec.structs import replace
 
 from slurmbridge.commands.effects import Alter, AlterOutcome, Call
@@ -16,9 +19,19 @@ from slurmbridge.lifecycle.ends import Death
 from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.states import NodeBase
-from slurmbridge.store.protocol import Op, PutAccounting, PutNodes, PutPartitions, PutReservations, PutUsage
+from slurmbridge.store.protocol import Op, PutAccounting, PutMark, PutNodes, PutPartitions, PutReservations, PutUsage
+
+log = logging.getLogger(__name__)
 
 Answer = asyncio.Future[AlterOutcome]
+
+
+PARTITIONS_OF = "partitions_of"
+"""Name of the mark that says to which configuration changed partitions belong: a changed file goes before them."""
+
+
+def partitions_digest(config: ClusterConfig) -> str:
+    return hashlib.sha256(msgspec.msgpack.encode(config.partitions)).hexdigest()
 
 
 class Alterations:
@@ -29,11 +42,12 @@ class Alterations:
         node_changed: Callable[[str], None],
         fail_jobs: Callable[[str, Death], None],
         read_config: Callable[[], ClusterConfig],
+        take_config: Callable[[ClusterConfig], None],
         shut_down: Callable[[bool], None],
     ) -> None:
         self.core = core
         self._tell_planner, self._node_changed, self._fail_jobs = tell_planner, node_changed, fail_jobs
-        self._read_config, self._shut_down = read_config, shut_down
+        self._read_config, self._take_config, self._shut_down = read_config, take_config, shut_down
 
     def alter(self, call: Call, alter: Alter) -> Answer:
         if alter.kind == "accounting":
@@ -49,7 +63,7 @@ class Alterations:
             case "reservation":
                 return self._reservation(alter)
             case "reconfigure":
-                return self._reconfigure()
+                return asyncio.get_running_loop().create_task(self._reconfigure())
             case "statistics":
                 self.core.memory.tally.reset()
                 return _now(AlterOutcome())
@@ -97,7 +111,7 @@ class Alterations:
         names = list(memory.node_table.names()) if alter.target.upper() == "ALL" else expand(alter.target)
         changed = []
         for name in names:
-            node = memory.node_table.admin(name)
+            node = memory.node_table.get(name)
             if node is None:
                 return _now(AlterOutcome(errno=SlurmErrno.INVALID_NODE_NAME))
             after = apply_node_update(node, alter.fields, now=self.core.clock(), uid=call.uid)
@@ -109,7 +123,8 @@ class Alterations:
             self._node_changed(after.conf.name)
             if after.base is NodeBase.DOWN and node.base is not NodeBase.DOWN:
                 self._fail_jobs(after.conf.name, Death.NODE_FAIL)
-        return self._after([PutNodes(nodes=tuple(after for _, after in changed))])
+        records = [memory.node_table.admin(after.conf.name) for _, after in changed]
+        return self._after([PutNodes(nodes=tuple(record for record in records if record is not None))])
 
     def _partition(self, alter: Alter) -> Answer:
         memory = self.core.memory
@@ -136,7 +151,8 @@ class Alterations:
                     p if p.name == alter.target else replace(p, default=False) for p in memory.partition_list
                 ]
         self._tell_planner()
-        return self._after([PutPartitions(partitions=tuple(memory.partition_list))])
+        mark = PutMark(name=PARTITIONS_OF, value=partitions_digest(memory.config))
+        return self._after([PutPartitions(partitions=tuple(memory.partition_list)), mark])
 
     def _reservation(self, alter: Alter) -> Answer:
         memory = self.core.memory
@@ -150,19 +166,29 @@ class Alterations:
         self._tell_planner()
         return self._after([PutReservations(reservations=tuple(reservations))], detail=name)
 
-    def _reconfigure(self) -> Answer:
-        """A bad new file is refused whole and the old configuration stays."""
+    async def _reconfigure(self) -> AlterOutcome:
+        """A bad new file is refused whole and the old configuration stays. Jobs and states of nodes are kept."""
         memory = self.core.memory
-        memory.count_usage()
         try:
-            config = self._read_config()
+            config = await asyncio.get_running_loop().run_in_executor(None, self._read_config)
         except ConfigError as fault:
-            return _now(AlterOutcome(errno=SlurmErrno.INTERNAL, detail=str(fault)))
+            log.warning("event=reconfigure.refused reason=%s", fault)
+            return AlterOutcome(errno=SlurmErrno.INTERNAL, detail=str(fault))
+        if config.cluster_name != memory.config.cluster_name:
+            was, now = memory.config.cluster_name, config.cluster_name
+            return AlterOutcome(
+                errno=SlurmErrno.INTERNAL,
+                detail=f"ClusterName={now}: this is the controller of {was}; another cluster needs another state folder",
+            )
         memory.config = config
         memory.node_table.configure(config.nodes, self.core.clock())
         memory.partition_list = list(config.partitions)
+        self.core.ids.following = max(self.core.ids.following, config.first_job_id)
+        self.core.ids.maximum = config.max_job_id
+        self._take_config(config)
         self._tell_planner()
-        return self._after([PutPartitions(partitions=())])
+        log.info("event=reconfigured nodes=%d partitions=%d", len(config.nodes), len(config.partitions))
+        return await self._after([PutPartitions(partitions=())])
 
     def _after(self, ops: list[Op], detail: str = "") -> Answer:
         future: Answer = asyncio.get_running_loop().create_future()

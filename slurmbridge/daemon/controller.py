@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from slurmbridge.daemon.alterations import Alterations
+from slurmbridge.daemon.alterations import PARTITIONS_OF, Alterations, partitions_digest
 from slurmbridge.daemon.attached import Attached
 from slurmbridge.daemon.changes import Changes
 from slurmbridge.daemon.core import Core, Ids
@@ -63,7 +63,13 @@ class Controller:
         plans.launch, plans.evict = self.running.launch, self.running.evict
         self._recover(loaded, journal)
         alterations = Alterations(
-            self.core, plans.everything_changed, plans.node_changed, self.fail_jobs, read_config, shut_down
+            self.core,
+            plans.everything_changed,
+            plans.node_changed,
+            self.fail_jobs,
+            read_config,
+            runtime.reconfigure,
+            shut_down,
         )
         submissions = Submissions(self.core, store, blobs)
         self.performer = Performer(
@@ -94,7 +100,7 @@ class Controller:
                         extra=node.extra,
                     )
                 )
-        if loaded.partitions:
+        if loaded.partitions and dict(loaded.marks).get(PARTITIONS_OF) == partitions_digest(memory.config):
             memory.partition_list = list(loaded.partitions)
         memory.reservation_list = list(loaded.reservations)
         memory.usage_rows = {row.assoc_id: row for row in loaded.usage}

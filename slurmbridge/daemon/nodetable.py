@@ -16,6 +16,7 @@ from slurmbridge.model.job import Allocation, Job
 from slurmbridge.model.request import Exclusive
 from slurmbridge.model.states import JobFlag, NodeBase, NodeFlag
 
+_CLOSED = (NodeBase.DOWN, NodeBase.FUTURE, NodeBase.ERROR)
 _ADMIN_FLAGS = {NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.MAINTENANCE, NodeFlag.NOT_RESPONDING}
 
 
@@ -35,7 +36,7 @@ class _Use:
 def _configured(conf: NodeConf, now: float) -> Node:
     """A node that nobody has said anything about but the configuration (State= and DownNodes lines)."""
     words = set(conf.state.upper().split("+"))
-    base = next((b for b in (NodeBase.DOWN, NodeBase.FUTURE, NodeBase.ERROR) if b.value in words), NodeBase.IDLE)
+    base = next((b for b in _CLOSED if b.value in words), NodeBase.IDLE)
     flags = {flag for flag in _ADMIN_FLAGS if flag.value in words}
     if words & {"DRAINED", "DRAINING"}:
         flags.add(NodeFlag.DRAIN)
@@ -73,7 +74,8 @@ class NodeTable:
                 continue
             base[conf.name] = _configured(conf, now)
         self._base = base
-        self._use = {name: self._use.get(name) or _Use() for name in base}
+        still_busy = {name: use for name, use in self._use.items() if use.jobs and name not in base}
+        self._use = {name: self._use.get(name) or _Use() for name in base} | still_busy
         self._built.clear()
 
     def names(self) -> Iterable[str]:
@@ -87,7 +89,7 @@ class NodeTable:
         """`base` DOWN and the operator's flags count; the rest of the state is derived."""
         self._base[node.conf.name] = replace(
             node,
-            base=node.base if node.base in (NodeBase.DOWN, NodeBase.FUTURE, NodeBase.ERROR) else NodeBase.IDLE,
+            base=node.base if node.base in _CLOSED else NodeBase.IDLE,
             flags=frozenset(node.flags & _ADMIN_FLAGS),
             alloc_cpus=0,
             alloc_memory=0,
@@ -132,7 +134,7 @@ class NodeTable:
             else:
                 use.jobs.pop(job.job_id, None)
                 use.owner.pop(job.job_id, None)
-                if not use.jobs:
+                if not use.jobs and share.node in self._base:
                     self._base[share.node] = replace(self._base[share.node], last_busy_time=now)
             self._built.pop(share.node, None)
 
@@ -142,7 +144,7 @@ class NodeTable:
         shared_cpus: the partition puts several jobs on one CPU (OverSubscribe=FORCE or YES)."""
         for share in allocation.nodes:
             base, use = self._base.get(share.node), self._use.get(share.node)
-            if base is None or use is None or base.base is NodeBase.DOWN or base.flags & _ADMIN_FLAGS:
+            if base is None or use is None or base.base in _CLOSED or base.flags & _ADMIN_FLAGS:
                 return False
             if use.cpus + share.cpus > base.conf.cpus and not shared_cpus:
                 return False
@@ -191,7 +193,7 @@ class NodeTable:
         running = tuple(job for job, completing in use.jobs.items() if not completing)
         completing = tuple(job for job, is_completing in use.jobs.items() if is_completing)
         state, flags = base.base, set(base.flags)
-        if state not in (NodeBase.DOWN, NodeBase.FUTURE, NodeBase.ERROR):
+        if state not in _CLOSED:
             whole = use.cpus >= base.conf.cpus - base.conf.core_spec_count
             if running:
                 state = NodeBase.ALLOCATED if whole else NodeBase.MIXED

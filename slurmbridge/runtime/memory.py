@@ -130,6 +130,9 @@ class MemoryRuntime:
     def sample(self) -> Sequence[NodeSample]:
         return [NodeSample(node=name) for name in self._names]
 
+    def reconfigure(self, config: ClusterConfig) -> None:
+        self._names = tuple(node.name for node in config.nodes)
+
     async def stop(self, *, end_jobs: bool) -> None:
         if end_jobs:
             for key in list(self._runs):

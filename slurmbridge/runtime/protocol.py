@@ -103,6 +103,9 @@ class Runtime(Protocol):
         """Address of the rank-0 supervisor's socket for srun."""
 
     def sample(self) -> Sequence[NodeSample]: ...
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """The configuration was read again: nodes may have come and gone; what runs keeps running."""
+
     async def stop(self, *, end_jobs: bool) -> None: ...
 
 

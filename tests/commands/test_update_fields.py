@@ -16,7 +16,7 @@ from slurmbridge.commands.update_fields import (
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang.slurm_conf import read_cluster
 from slurmbridge.model.accounts import Accounting
-from slurmbridge.model.cluster import ClusterConfig, Partition
+from slurmbridge.model.cluster import ClusterConfig, Node, NodeConf, Partition
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Reservation
 from slurmbridge.model.request import Memory, MemoryPer
@@ -118,6 +118,60 @@ def test_a_drained_node_returns_without_its_reason() -> None:
     assert apply_node_update(node, (("State", "RESUME"),), now=NOW, uid=0) is SlurmErrno.NODE_TRANSITION
     down = apply_node_update(node, (("State", "DOWN"), ("Reason", "x")), now=NOW, uid=0)
     assert not isinstance(down, SlurmErrno) and down.base is NodeBase.DOWN
+
+
+# (updates in turn, what the last one leaves: "state|reason"), as Slurm 26.05.5 left a node
+TRANSITIONS = (
+    ("drain:a", "IDLE+DRAIN|a"),
+    ("drain:a drain:b", "IDLE+DRAIN|b"),
+    ("drain:a undrain", "IDLE|"),
+    ("undrain", "IDLE|"),
+    ("resume", "Invalid node state transition"),
+    ("drain:a idle", "IDLE|"),
+    ("fail:a", "IDLE+FAIL|a"),
+    ("fail:a resume", "IDLE|"),
+    ("fail:a undrain", "IDLE|"),
+    ("fail:a idle", "IDLE|"),
+    ("fail:a drain:b", "IDLE+DRAIN|b"),
+    ("down:a", "DOWN|a"),
+    ("down:a drain:b", "DOWN+DRAIN|b"),
+    ("down:a drain:b undrain", "DOWN|b"),
+    ("down:a fail:b undrain", "DOWN+FAIL|b"),
+    ("down:a drain:b resume", "IDLE|"),
+    ("down:a idle", "IDLE|"),
+    ("future", "FUTURE|"),
+    ("drain:a future", "FUTURE|"),
+    ("future resume", "IDLE|"),
+    ("power_down", "Invalid power action"),
+    ("cancel_reboot", "Invalid node state transition"),
+    ("mixed", "Invalid node state transition"),
+    ("allocated", "Invalid node state transition"),
+    ("unknown", "Invalid node state transition"),
+    (":foo", "IDLE|"),
+    ("drain:a :b", "IDLE+DRAIN|b"),
+    ("drain:a :", "IDLE+DRAIN|a"),
+)
+
+
+@pytest.mark.parametrize(("updates", "left"), TRANSITIONS, ids=[updates for updates, _ in TRANSITIONS])
+def test_states_of_nodes_follow_each_other_as_in_slurm(updates: str, left: str) -> None:
+    node = Node(conf=NodeConf(name="n1"))
+    for update in updates.split():
+        state, colon, reason = update.partition(":")
+        fields = ((("State", state.upper()),) if state else ()) + ((("Reason", reason),) if colon else ())
+        after = apply_node_update(node, fields, now=NOW, uid=7)
+        if isinstance(after, SlurmErrno):
+            assert after.text == left
+            return
+        node = after
+    words = [node.base.value, *sorted(flag.value for flag in node.flags)]
+    assert f"{'+'.join(words)}|{node.reason}" == left
+    assert (node.reason_uid, node.reason_time) == ((7, NOW) if node.reason else (None, None))
+
+
+def test_a_busy_node_cannot_be_put_off() -> None:
+    busy = replace(Node(conf=NodeConf(name="n1")), running_jobs=(3,))
+    assert apply_node_update(busy, (("State", "FUTURE"),), now=NOW, uid=0) is SlurmErrno.NODE_TRANSITION
 
 
 def test_partitions_are_made_and_changed() -> None:

@@ -73,7 +73,8 @@ class Site:
     """One controller; `restart` makes another from what the store remembers."""
 
     def __init__(self, conf: str = CONF) -> None:
-        self.config: ClusterConfig = read_cluster({"slurm.conf": conf}, "slurm.conf", cpus=8, memory_mib=16000)
+        self.conf = conf  # the file as `scontrol reconfigure` finds it
+        self.config: ClusterConfig = self.read_config()
         self.store = MemoryStore()
         self.runtime = MemoryRuntime(START)
         self.nonces = 0
@@ -91,12 +92,15 @@ class Site:
             daemon_addr="unix:/run/slurmbridge/socket",
             estimate=self._estimate,
             factors=self._factors,
-            read_config=lambda: self.config,
+            read_config=self.read_config,
             shut_down=lambda jobs: None,
         )
         await self.runtime.start(self.controller.running.on_report, self.config, daemon_addr="")
         await self.controller.running.adopt()
         await self.settle()
+
+    def read_config(self) -> ClusterConfig:
+        return read_cluster({"slurm.conf": self.conf}, "slurm.conf", cpus=8, memory_mib=16000)
 
     async def restart(self) -> None:
         """As after kill -9: memory is gone, store and runs are not."""

@@ -36,6 +36,21 @@ def addresses(
     return found
 
 
+def extended(known: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """Addresses of nodes that came and went: those that stay keep theirs, others get one that nobody has or had."""
+    fresh = addresses(names)
+    taken = set(known.values())
+    found, index = {}, len(names)
+    for name in names:
+        address = known.get(name) or fresh[name]
+        while name not in known and address in taken:
+            index += 1
+            address = addresses((*[""] * index, name), {})[name]
+        taken.add(address)
+        found[name] = address
+    return found
+
+
 def _given() -> dict[str, str]:
     """IPv4 addresses of the machine's hosts file by name; the first line that has a name counts."""
     found: dict[str, str] = {}

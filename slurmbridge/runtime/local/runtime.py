@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.runtime.local import found
 from slurmbridge.runtime.local.channel import Channel
-from slurmbridge.runtime.local.hosts import addresses, write_hosts
+from slurmbridge.runtime.local.hosts import addresses, extended, write_hosts
 from slurmbridge.runtime.local.machine import Machine
 from slurmbridge.runtime.local.reports import report_of
 from slurmbridge.runtime.local.server import ForkServer
@@ -75,6 +75,13 @@ class LocalRuntime:
         self._hosts = write_hosts(self._spool, self._addresses, config.control_host) if is_root else ""
         self._epoch = claim.new_epoch(self._spool)
         claim.sweep(self._spool)
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        """New nodes get addresses; running jobs keep the hosts file that they were started with."""
+        self._machine = Machine(config)
+        self._addresses = extended(self._addresses, tuple(node.name for node in config.nodes))
+        if self._hosts:
+            self._hosts = write_hosts(self._spool, self._addresses, config.control_host)
 
     async def adopt(self, expected: Sequence[RunKey]) -> None:
         """See the protocol; reports come as supervisors dial in or are proved gone."""
