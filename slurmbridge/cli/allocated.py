@@ -34,6 +34,10 @@ def use(session: Session, what: str, facts: bytes, env: list[bytes]) -> tuple[in
         from slurmbridge.cli import srun_client
 
         return srun_client.in_new_allocation([os.fsdecode(word) for word in session.argv], known)
+    if what in ("attach", "cast"):
+        from slurmbridge.cli import guests
+
+        return (guests.attach(known) if what == "attach" else guests.cast(known)), 0
     added = dict(entry.split(b"=", 1) for entry in env)
     return Command(session, known, {**os.environb, **added}).run()
 

@@ -220,7 +220,7 @@ def _session(address: str, request: dict[str, Any], *, wait_s: float = 0.0) -> S
     end = time.monotonic() + wait_s
     while True:
         try:
-            return Session(_dial(path), request)
+            return Session(dial(path), request)
         except PermissionError:
             raise Usage(
                 f"srun: error: Unable to confirm allocation for job {request.get('job')}: Access/permission denied",
@@ -233,7 +233,8 @@ def _session(address: str, request: dict[str, Any], *, wait_s: float = 0.0) -> S
         time.sleep(0.05)
 
 
-def _dial(path: str) -> socket.socket:
+def dial(path: str) -> socket.socket:
+    """A connection to a supervisor's socket, however long its path is."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     if len(os.fsencode(path)) < 104:
         sock.connect(path)

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any
 
-from slurmbridge.supervisor import layout
+from slurmbridge.supervisor import layout, onlookers
 from slurmbridge.supervisor.loop import Link, Timer
 from slurmbridge.supervisor.usage import NOTHING
 
@@ -29,7 +29,14 @@ class RunningStep:
         self.in_barrier: set[int] = set()
         self.values: dict[str, str] = {}
         self.timer: Timer | None = None
+        self.onlookers: list[Link] = []  # of sattach
         self.early: list[tuple[bytes, bytes]] = []  # standard input that came before the tasks
+
+    def tell(self, kind: bytes, payload: bytes) -> None:
+        """A frame for the step's srun and for those who look on."""
+        self.link.send(kind, payload)
+        if self.onlookers:
+            onlookers.tell(self, kind, payload)
 
     @property
     def holds(self) -> bool:

@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from slurmbridge.supervisor import layout, spawn
+from slurmbridge.supervisor.guest import Guest
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.step_env import part_of
 from slurmbridge.supervisor.step_request import checked, checked_programs, checked_signal
@@ -69,6 +70,8 @@ class Steps:
                     self._admit(mine[0])
                 elif mine:
                     self._from_client(mine[0], kind, payload)
+                else:
+                    guest.frame(kind, payload)
             except Exception as error:  # the border of a request: it fails alone, the job and its other steps go on
                 if mine:
                     self._client_lost(mine[0])
@@ -77,9 +80,11 @@ class Steps:
         def on_lost() -> None:
             if mine:
                 self._client_lost(mine[0])
+            guest.lost()
 
         holder.append(Link(self._head.loop, sock, on_frame, on_lost, wire.MAX_FRAME))
         holder[0].on_drained = self._drained
+        guest = Guest(self._head, holder[0], self._live, self._from_client)
         self._links.append(holder[0])
 
     def _drained(self) -> None:
@@ -226,11 +231,11 @@ class Steps:
         if step is None:
             return
         if kind in (wire.STDOUT, wire.STDERR):
-            step.link.send(kind, payload)
+            step.tell(kind, payload)
         elif kind == wire.DONE:
             value = decode(payload)
             step.statuses[int(value["task"])] = int(value["status"])
-            step.link.send(kind, payload)
+            step.tell(kind, payload)
         elif kind == wire.BARRIER:
             self._barrier(step, rank, decode(payload)["values"])
         elif kind == wire.ABORT:
@@ -270,7 +275,7 @@ class Steps:
             step.timer.cancel()
         if not self._head.node.is_ending:
             self._head.report({"kind": "step", "step": record})
-        step.link.send(wire.FINISHED, encode({}))
+        step.tell(wire.FINISHED, encode({}))
         step.link.close()
         self._wake()
         if not self.is_running:
@@ -366,7 +371,7 @@ class Steps:
             step.cancelled = step.cancelled or why != "exit"
             if step.is_started:
                 self._records.append(record_of(step, self._ranks, state_of(step)))
-                step.link.send(wire.FINISHED, encode({}))
+                step.tell(wire.FINISHED, encode({}))
             step.link.close()
         self._live.clear()
 

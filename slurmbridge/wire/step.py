@@ -8,6 +8,10 @@ srun to rank 0
     q  request: pack(version, JSON request, environment)       g  go: srun is ready, start the tasks: {} or {"multi": [argv...]}
     i  standard input: pack(task or -1 for all, data)          e  its end: pack(task or -1)
     s  signal: {"signal"}, with {"why"} when the step is ended by it
+sattach and sbcast to rank 0
+    t  attach: pack(version, {"step"}); copies of o, x, d, m, f follow c; i is passed on
+    p  put a file: pack(version, {"dest", "mode", "force", "times"}); then each i (bare bytes) after a y, e at its end;
+       f is {"errno", "node"}
 rank 0 to srun
     c  created: {"step", "job", "nodes": [{"name", "tasks": [...]}, ...]}
     w  text for stderr while the step waits for resources      r  refused: {"lines": [...], "exit"}
@@ -20,9 +24,9 @@ u  all tasks of the part have ended: {"usage"}
 
 Request (all optional but argv, cwd): argv, cwd, umask, name, submit_line, nodes, ntasks, cpus_per_task, per_node,
 nodelist, exclude, relative, distribution, plane, exact, overlap, external, overcommit, immediate, mpi, gpus,
-gpus_per_node, gpus_per_task, launch_address (of an srun outside of the job), hidden (variables that its tasks don't have),
-out, err, in (node-side patterns), append, rlimits, log (debug level), client (what srun
-keeps for itself: label, unbuffered, output, error, input, quiet, kill, wait, multi, disable_status).
+gpus_per_node, gpus_per_task, launch_address (of an srun outside of the job), hidden (variables that its tasks lack), out,
+err, in (node-side patterns), append, rlimits, log (debug level), client (what srun keeps for itself: label, unbuffered,
+output, error, input, quiet, kill, wait, multi, disable_status).
 """
 
 from __future__ import annotations
@@ -32,8 +36,11 @@ from slurmbridge.wire.client import pack, unpack
 VERSION = b"1"
 MAX_FRAME = 8 * 1024 * 1024
 ALL_TASKS = -1
+BLOCK = 1 << 20
+"""Bytes of a file in one frame."""
 
 REQUEST, GO, STDIN, STDIN_END, SIGNAL = b"q", b"g", b"i", b"e", b"s"
+ATTACH, CAST, MORE = b"t", b"p", b"y"
 CREATED, WAITING, REFUSED, STDOUT, STDERR, DONE, MESSAGE, ABORTED, FINISHED = (
     b"c", b"w", b"r", b"o", b"x", b"d", b"m", b"a", b"f",
 )  # fmt: skip
