@@ -37,7 +37,9 @@ while IFS=$'\t' read -r name line; do
     eval "$line" >../out/$name.out 2>../out/$name.err </dev/null
     echo $? >../out/$name.rc
     id=$(grep -o '[0-9][0-9]*' ../out/$name.out | head -n 1)
-    [ -n "$id" ] || id=$(squeue -h -u "$USER" -o %A | head -n 1)
+    if [ -z "$id" ] && [ "$(cat ../out/$name.rc)" = 0 ]; then # --quiet
+        id=$(squeue -h -u "$USER" -o %A | sort -n | tail -n 1)
+    fi
     [ -n "$id" ] || continue
     scontrol -o -d show job "$id" >../out/$name.job 2>&1
     scancel -Q "$id"

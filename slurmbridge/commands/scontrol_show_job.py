@@ -26,6 +26,9 @@ _GRES_FLAGS = (
     ("multiple-tasks-per-sharing", "GresOneTaskPerSharing=No"),
 )
 _FREQUENCIES = {"low": "Low", "medium": "Medium", "high": "High", "highm1": "Highm1"}
+_GOVERNORS = {
+    word.lower(): word for word in ("Conservative", "OnDemand", "Performance", "PowerSave", "SchedUtil", "UserSpace")
+}
 _FLAGS_SHOWN = (
     JobFlag.COMPLETING, JobFlag.CONFIGURING, JobFlag.STAGE_OUT, JobFlag.RESIZING, JobFlag.REQUEUED,
     JobFlag.REQUEUE_FED, JobFlag.REQUEUE_HOLD, JobFlag.SPECIAL_EXIT, JobFlag.STOPPED, JobFlag.REVOKED,
@@ -161,6 +164,8 @@ def _needs(job: Job, eyes: Eyes) -> Iterator[str]:
         yield from _detail_lines(job.allocation.nodes)
     yield f"MinCPUsNode={spec.pn_min_cpus} {_memory(spec)} MinTmpDiskNode={text.mib_text(spec.pn_min_tmp_mib)}"
     yield f"Features={_text(spec.features)} DelayBoot={durations.render_elapsed(spec.delay_boot)}"
+    if spec.request.cluster_constraint is not None:
+        yield f"ClusterFeatures={spec.request.cluster_constraint}"
     if spec.prefer:
         yield f"Prefer={spec.prefer}"
     allocated = job.allocation.licenses if job.allocation else ()
@@ -200,7 +205,7 @@ def _memory(spec: JobSpec) -> str:
 
 
 def node_range(job: Job, eyes: Eyes) -> str:
-    """`2`, of a job that waits `1-4`: see `submit.size.shown_nodes`; with a list of counts the least."""
+    """`2`, of a job that waits `1-4`: see `submit.size.shown_nodes`; a list of counts as it is, steps by their least."""
     if job.allocation is not None:
         return str(len(job.allocation.nodes))
     spec = job.spec
@@ -208,7 +213,10 @@ def node_range(job: Job, eyes: Eyes) -> str:
     least, most = shown_nodes(spec, largest)
     if spec.overcommit and largest:
         least = max(least, -(-spec.num_tasks // largest))
-    if spec.node_counts or not most or job.state is not JobState.PENDING:
+    counts = spec.node_counts
+    if len(counts) > 1 and counts[-1] == spec.max_nodes and job.state is JobState.PENDING:
+        return ranges(counts)
+    if counts or not most or job.state is not JobState.PENDING:
         return str(least)
     return f"{least}-{most}"
 
@@ -291,12 +299,14 @@ def _tail(job: Job) -> Iterator[str]:
         yield f"SegmentSize={request.segment}"
     if spec.switches:
         yield f"Switches={spec.switches}@{durations.render_elapsed(spec.switches_wait)}"
-    flags = _flag_words(spec)
-    if flags:
-        yield " ".join(flags)
+    if request.burst_buffer is not None:
+        yield f"BurstBuffer={request.burst_buffer}"
     frequency = _frequency(request.cpu_freq)
     if frequency:
         yield frequency
+    flags = _flag_words(spec)
+    if flags:
+        yield " ".join(flags)
     if request.oom_kill_step is not None:
         yield f"OOMKillStep={request.oom_kill_step}"
     if spec.cpus_per_gpu:
@@ -344,5 +354,5 @@ def _frequency(asked: str | None) -> str:
         words.append(f"CPU_max_freq={_FREQUENCIES.get(low.lower(), low)}")
     else:
         governor = governor or low
-    words.append(f"Governor={governor or 'UserSpace'}")
+    words.append(f"Governor={_GOVERNORS.get(governor.lower(), governor or 'UserSpace')}")
     return " ".join(words)

@@ -173,7 +173,13 @@ def requests_of(
     """One JobRequest per component, verified; with -v what is in force is said."""
     requests = []
     for draft in drafts:
-        found = verify(draft, site.config, is_admin=site.is_operator(call.uid), components=len(drafts))
+        found = verify(
+            draft,
+            site.config,
+            is_admin=site.is_operator(call.uid),
+            components=len(drafts),
+            failed="" if who.name == "sbatch" else FAILED[who.name],
+        )
         if who.verbose and not (isinstance(found, Bad) and found.exit_code == 255):
             lines = listing.defined_options(
                 draft, command=who.name, verbose=who.verbose, wrap=line.wrap, cwd=call.cwd, tz=tz

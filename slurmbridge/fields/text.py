@@ -183,7 +183,7 @@ def filename_values(job: Job) -> dict[str, str]:
         "b": str(task % 10),
         "j": str(job.job_id),
         "J": str(job.job_id),
-        "N": (job.batch_host or (nodes[0] if nodes else "")).partition(".")[0],
+        "N": (job.batch_host or (nodes[0] if nodes else "(null)")).partition(".")[0],
         "n": "0",
         "s": "4294967294",
         "t": "0",

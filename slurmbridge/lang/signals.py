@@ -23,6 +23,8 @@ NAMES = tuple(_NUMBERS)
 """What a signal may be called, besides its number."""
 _NAMES = {value: key for key, value in _NUMBERS.items()}
 _LAST = 64
+_MOST_OPTION = 65535
+"""--signal is stored as it is: a number that no kernel knows is accepted and then sends nothing."""
 _MOST_SECONDS = 65535
 DEFAULT_SECONDS = 60
 
@@ -35,7 +37,7 @@ class _Option(Transformer[Token, Signal]):
         if seconds > _MOST_SECONDS:
             raise LangError("seconds are out of range", expected=(f"0 to {_MOST_SECONDS}",))
         return Signal(
-            number=parse_name(found["SIGNAL"].strip()),
+            number=_number_of(found["SIGNAL"].strip(), _MOST_OPTION),
             seconds=seconds,
             batch_only="b" in flags,
             at_reservation="r" in flags,
@@ -53,14 +55,18 @@ def parse_option(text: str) -> Signal:
 
 def parse_name(text: str) -> int:
     """Number of a signal given by name or number (1 to 64)."""
+    return _number_of(text, _LAST)
+
+
+def _number_of(text: str, most: int) -> int:
     word = text.strip().upper()
     if re.fullmatch("[0-9]+", word):
         value = number(word)
-        if 1 <= value <= _LAST:
+        if 1 <= value <= most:
             return value
     elif word.removeprefix("SIG") in _NUMBERS:
         return _NUMBERS[word.removeprefix("SIG")]
-    raise LangError("unknown signal", text=text, expected=(f"1 to {_LAST}", *_NUMBERS))
+    raise LangError("unknown signal", text=text, expected=(f"1 to {most}", *_NUMBERS))
 
 
 def name(value: int) -> str:

@@ -200,6 +200,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None = None
     cpu_freq: str | None = None
     burst_buffer: str | None = None
+    cluster_constraint: str | None = None
     mcs_label: str | None = None
     oom_kill_step: int | None = None
     bell: str | None = None

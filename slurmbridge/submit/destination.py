@@ -75,10 +75,6 @@ def find_destination(
     qos = _find_qos(request, accounting, assoc, is_enforced=is_enforced or "qos" in config.enforce)
     if isinstance(qos, Refused):
         return qos
-    if request.reservation:
-        known = {each.name for each in cluster.reservations()}
-        if any(name not in known for name in request.reservation.split(",")):
-            return Refused(errno=SlurmErrno.RESERVATION_INVALID)
     name, record = qos
     destination = Destination(partitions=found, account=charged, assoc=assoc, qos_name=name, qos=record)
     return _checked(destination, config)

@@ -175,6 +175,8 @@ def _by_node(request: JobRequest, wish: Wish, tally: Tally) -> Refused | None:
     job, node = wish.job.devices, wish.node.devices
     if job and tally.nodes_min > job:
         return bad_gres("Failed to validate job spec, --gpus < -N")
+    if job and tally.nodes_max is not None:
+        tally.nodes_max = min(tally.nodes_max, job)  # a node without a device has no part in it
     if not job or not node:
         return None
     if job < node:
@@ -199,7 +201,8 @@ def _by_task(request: JobRequest, wish: Wish, tally: Tally) -> Refused | None:
     if not task:
         return None
     same_types = [kind for kind, _ in wish.job.by_type] == [kind for kind, _ in wish.task.by_type]
-    if tally.ntasks is None and not (job and same_types) and not _is_fixed(tally):
+    is_counted = _is_fixed(tally) and (request.cpus_per_task is None or tally.ntasks_per_node is not None)
+    if tally.ntasks is None and not (job and same_types) and not is_counted:
         return bad_gres(
             "Failed to validate job spec. --gpus-per-task or --tres-per-task used without either --gpus or -n/--ntasks "
             "is not allowed."

@@ -72,14 +72,13 @@ class Draft(msgspec.Struct, kw_only=True):
 _SET_BY: dict[str, tuple[str, ...]] = {
     "nodes": ("nodes_min", "nodes_max", "node_counts"),
     "extra-node-info": ("sockets_per_node", "cores_per_socket", "threads_per_core", "+node-info-tasks"),
-    "hint": ("hint", "cores_per_socket", "threads_per_core"),
     "mem-per-cpu": ("+memory-cpu",),
     "mem-per-gpu": ("+memory-gpu",),
     "switches": ("switches", "switches_wait"),
     "exclusive": ("exclusive", "+shared"),
     "nodelist": ("nodelist", "+nodelist-file"),
     "nodefile": ("nodelist", "+nodelist-file", "+nodefile"),
-    "tres-per-task": ("tres_per_task", "+tres-per-task", "+tres-refused"),
+    "tres-per-task": ("tres_per_task", "+tres-per-task", "+tres-refused", "+tres-no-cpu"),
 }
 
 

@@ -74,12 +74,14 @@ def resolve(
         if numbers.num_tasks != len(request.nodelist):
             return Refused(errno=SlurmErrno.BAD_TASK_COUNT)
     first = destination.partitions[0]
-    licences = places.find_licences(request, wish.licences, numbers.num_tasks, config)
-    if isinstance(licences, Refused):
-        return licences
     times = find_time_limits(request, first, _max_wall(destination, accounting, config), config, now)
     if isinstance(times, Refused):
         return times
+    licences = places.find_licences(request, wish.licences, numbers.num_tasks, config)
+    if isinstance(licences, Refused):
+        return licences
+    if not _reservations_exist(request, cluster):
+        return Refused(errno=SlurmErrno.RESERVATION_INVALID)
     errno = policy.within_partitions(times.limit, numbers.min_nodes, destination.partitions, config)
     if errno is not None:
         return Refused(errno=errno)
@@ -146,10 +148,17 @@ def resolve(
 def _simple_checks(request: JobRequest, caller: Caller) -> Refused | None:
     if request.nice is not None and request.nice < 0 and not caller.is_operator:
         return Refused(errno=SlurmErrno.INVALID_NICE)
+    if (request.wckey or "").startswith("*"):  # the mark of a user's default one
+        return Refused(errno=SlurmErrno.INVALID_WCKEY)
     texts = [getattr(request, field) for field in _SHORT] + [",".join(request.partitions or ())]
     if any(text is not None and len(text) > MAX_TEXT for text in texts):
         return Refused(errno=SlurmErrno.PATHNAME_TOO_LONG)
     return None
+
+
+def _reservations_exist(request: JobRequest, cluster: Cluster) -> bool:
+    wanted = request.reservation.split(",") if request.reservation else ()
+    return {*wanted} <= {each.name for each in cluster.reservations()}
 
 
 def _names_are_wrong(request: JobRequest, cluster: Cluster, config: ClusterConfig) -> bool:

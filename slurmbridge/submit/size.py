@@ -71,7 +71,9 @@ def count(request: JobRequest, wish: Wish, tally: Tally, gpus: int) -> Size:
     elif has_tasks or (is_fixed and tally.extra_tasks is None):
         total = tasks * per_task
     else:
-        total = max(per_task, tasks if per_node else 0) if least else 0
+        total = _floating(tasks if per_node else 0, per_task) if least or given else 0
+    if given and not least and not has_tasks:
+        total = per_task
     if tally.extra_tasks is not None:
         tasks = max(tasks, tally.extra_tasks)
         total = per_task if not request.overcommit else total
@@ -100,6 +102,11 @@ def count(request: JobRequest, wish: Wish, tally: Tally, gpus: int) -> Size:
         ntasks_per_socket=tally.ntasks_per_socket or 0,
         pn_min_cpus=max(request.mincpus or 1, per_task * spread),
     )
+
+
+def _floating(tasks: int, per_task: int) -> int:
+    """CPUs where the number of nodes is open: tasks per node count from three tasks on."""
+    return tasks * per_task if tasks > 2 else max(tasks, per_task)
 
 
 def default_memory(request: JobRequest, wish: Wish, partition: Partition, config: ClusterConfig) -> Memory | None:

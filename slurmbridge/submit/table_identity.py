@@ -29,7 +29,7 @@ OPTIONS: tuple[Option, ...] = (
            section=GENERAL, help="ring the terminal bell when the allocation comes"),
     Option(long="cluster", field="clusters", kind="text", default="current", rest="clusters",
            section=GENERAL, meta="names", help="the same as --clusters"),
-    Option(long="cluster-constraint", field="", kind="recorded", rest="cluster_constraint", end=RECORDED,
+    Option(long="cluster-constraint", field="cluster_constraint", kind="text", rest="cluster_constraint", end=RECORDED,
            why=_ONE_CLUSTER, section=WHERE, meta="[!]list", help="features that the cluster must (not) have"),
     Option(long="clusters", short="M", field="clusters", kind="text", default="current", rest="clusters",
            section=GENERAL, meta="names", help="clusters to submit to; this one must be among them"),

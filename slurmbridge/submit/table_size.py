@@ -32,7 +32,7 @@ OPTIONS: tuple[Option, ...] = (
            rest="shared", section=SHARING, meta="user|mcs|topo", help="allocate whole nodes"),
     Option(long="extra-node-info", short="B", kind="extra_node_info", het=True, end=RECORDED, why=_CORE_SHAPE,
            section=CORES, meta="S[:C[:T]]", help="sockets per node, cores per socket and threads per core in one"),
-    Option(long="hint", field="hint", kind="hint", het=True, end=RECORDED, why=_CORE_SHAPE,
+    Option(long="hint", field="hint", kind="hint", end=RECORDED, why=_CORE_SHAPE,
            section=CORES, meta="hint", help="bind tasks according to application hints"),
     Option(long="mem", field="memory", kind="mem", default="DefMemPerNode; 0=all", rest="memory_per_node",
            section=WHERE, meta="MB", help="minimum amount of real memory"),

@@ -45,8 +45,9 @@ def find_time_limits(
     if deadline is not None:
         if least is None and asked is None:
             least = 1
+        endless = least is None and asked is not None and asked >= UNLIMITED
         needed = least if least is not None else (limit or 1)
-        if deadline < now + needed * 60:
+        if endless or deadline < now + needed * 60:
             return Refused(errno=SlurmErrno.INVALID_TIME_LIMIT)
     begin = request.begin if request.begin is not None and request.begin > now else None
     return TimeLimits(

@@ -48,13 +48,18 @@ def read_tres_per_task(option: Option, text: str | None, clock: Clock) -> Values
         if part.startswith("cpu"):
             count = re.fullmatch(r"cpu[:=]([0-9]+)([kKmMgGtT]?)", part)
             if not count or not int(count[1]):
-                return fatal("Invalid --tres-per-task=cpu=0")
+                return (
+                    ("tres_per_task", None),
+                    ("+tres-per-task", text or ""),
+                    ("+tres-refused", None),
+                    ("+tres-no-cpu", part),
+                )
     if not (text or "").strip(","):
         return (("tres_per_task", None), ("+tres-per-task", text or ""))
     read = _request(option, text or "", "tres")
     if isinstance(read, Bad):
         return (("tres_per_task", None), ("+tres-refused", text))
-    return (*read, ("+tres-per-task", None), ("+tres-refused", None))
+    return (*read, ("+tres-per-task", None), ("+tres-refused", None), ("+tres-no-cpu", None))
 
 
 def read_gpu_bind(option: Option, text: str | None, clock: Clock) -> Values | Bad:

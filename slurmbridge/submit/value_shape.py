@@ -26,7 +26,13 @@ def read_nodes(option: Option, text: str | None, clock: Clock) -> Values | Bad:
 
 
 def read_exclusive(option: Option, text: str | None, clock: Clock) -> Values | Bad:
-    words = {"": Exclusive.NODE, "user": Exclusive.USER, "mcs": Exclusive.MCS, "topo": Exclusive.TOPO}
+    words = {
+        "": Exclusive.NODE,
+        "exclusive": Exclusive.NODE,
+        "user": Exclusive.USER,
+        "mcs": Exclusive.MCS,
+        "topo": Exclusive.TOPO,
+    }
     found = words.get((text or "").lower())
     return invalid(option) if found is None else (("exclusive", found), ("+shared", option.long))
 
@@ -49,7 +55,7 @@ def read_extra_node_info(option: Option, text: str | None, clock: Clock) -> Valu
     return (*values, ("+node-info-tasks", product if values else None))
 
 
-_HINTS: dict[str, Values] = {
+HINTS: dict[str, Values] = {
     "compute_bound": (("threads_per_core", 1),),
     "memory_bound": (("cores_per_socket", 1), ("threads_per_core", 1)),
     "nomultithread": (("threads_per_core", 1),),
@@ -68,9 +74,9 @@ def read_hint(option: Option, text: str | None, clock: Clock) -> Values | Bad:
     word = (text or "").lower()
     if word == "help":
         return Bad((), 1, _HINT_HELP)
-    if word not in _HINTS:
+    if word not in HINTS:
         return error(f'unrecognized --hint argument "{text}", see --hint=help', 1)
-    return (("hint", word), *_HINTS[word])
+    return (("hint", word),)  # what it sets is settled when all options are known
 
 
 def read_no_kill(option: Option, text: str | None, clock: Clock) -> Values | Bad:

@@ -16,8 +16,11 @@ from slurmbridge.errors import LangError, SlurmErrno
 from slurmbridge.lang import arrays, binding, dependencies, licenses
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.request import GresRequest, JobRequest, Memory, MemoryPer
+from slurmbridge.model.verdict import Refused
+from slurmbridge.submit import devices, size
 from slurmbridge.submit.merge import Draft, request_of
 from slurmbridge.submit.value import Bad, error, fatal
+from slurmbridge.submit.value_shape import HINTS
 
 Line = tuple[str, str]
 
@@ -29,6 +32,7 @@ class Verified(msgspec.Struct, frozen=True):
     lines: tuple[Line, ...] = ()
 
 
+_SHAPED_BY = ("extra-node-info", "sockets-per-node", "cores-per-socket", "threads-per-core", "ntasks-per-core")
 _EXCLUSIVE_WITH_NTASKS_PER_GPU = ("gpus-per-task", "gpus-per-socket", "ntasks-per-node")
 
 
@@ -41,22 +45,40 @@ def submission_failed(errno: SlurmErrno) -> Bad:
     return error(SUBMISSION_FAILED + errno.text, 1)
 
 
-def verify(draft: Draft, config: ClusterConfig, *, is_admin: bool = False, components: int = 1) -> Verified | Bad:
-    """One component; `components`: how many there are in all."""
+def verify(
+    draft: Draft, config: ClusterConfig, *, is_admin: bool = False, components: int = 1, failed: str = ""
+) -> Verified | Bad:
+    """One component; `components`: how many there are in all. `failed`: what the command says before a refusal of GPUs."""
     lines: list[Line] = []
     for check in _CHECKS:
         bad = check(draft, config, lines)
         if bad is not None:
             return _after(lines, bad)
+    refused = _devices(draft, config)
+    if refused is not None:
+        said = tuple(("error", line) for line in refused.before)
+        return _after([*lines, *said], error(failed + refused.errno.text, 1))
     if draft.values.get("reboot"):
         if is_admin:
             return _after(lines, submission_failed(SlurmErrno.NOT_SUPPORTED))
-        refused = submission_failed(SlurmErrno.ACCESS_DENIED)
-        return _after([*lines, ("error", "rebooting of nodes is only allowed for admins")], refused)
+        denied = submission_failed(SlurmErrno.ACCESS_DENIED)
+        return _after([*lines, ("error", "rebooting of nodes is only allowed for admins")], denied)
     found = _controller_texts(draft, config, components)
     if isinstance(found, Bad):
         return _after(lines, found)
     return Verified(request_of(draft, **found), tuple(lines))
+
+
+def _devices(draft: Draft, config: ClusterConfig) -> Refused | None:
+    """Generic resources that can't be: said before anything that only the controller checks, wrong node names aside."""
+    request = request_of(draft)
+    wish = devices.read_wish(request, config)
+    if not isinstance(wish, Refused):
+        named = request.nodelist is not None or request.exclude is not None
+        found = None if named else devices.settle(request, wish, size.first_tally(request))
+    else:
+        found = wish
+    return found if found is not None and found.errno is SlurmErrno.INVALID_GRES else None
 
 
 def _after(lines: list[Line], bad: Bad) -> Bad:
@@ -88,6 +110,17 @@ def _reserved(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | N
                 )
             )
             draft.values.pop(field, None)
+    return None
+
+
+def _hint(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None:
+    """What a hint sets, unless sockets, cores or threads are asked for by name, wherever they stand."""
+    word = draft.values.get("hint")
+    if word is None or any(_is_given(draft, long) for long in _SHAPED_BY):
+        return None
+    for field, value in HINTS[str(word)]:
+        draft.values[field] = value
+        draft.origins[field] = draft.origins["hint"]
     return None
 
 
@@ -134,8 +167,11 @@ def _gpus(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None:
                 return fatal(f"--{long} is mutually exclusive with --ntasks-per-gpu and SLURM_NTASKS_PER_GPU")
     per_task = values.get("tres_per_task")
     names = {term.name for term in per_task.terms} if isinstance(per_task, GresRequest) else set()
-    if "cpu" in names and _is_given(draft, "cpus-per-task"):
+    without_count = values.get("+tres-no-cpu") is not None
+    if ("cpu" in names or without_count) and _is_given(draft, "cpus-per-task"):
         return fatal("You can not have --tres-per-task=cpu= and --cpus-per-task please use one or the other")
+    if without_count:
+        return fatal("Invalid --tres-per-task=cpu=0")
     if "gpu" in names and values.get("gpus_per_task") is not None:
         return fatal("You can not have --tres-per-task=gres/gpu= and --gpus-per-task please use one or the other")
     if _is_given(draft, "cpus-per-gpu") and ("cpu" in names or _is_given(draft, "cpus-per-task")):
@@ -191,6 +227,11 @@ def _tasks_and_nodes(draft: Draft, config: ClusterConfig, lines: list[Line]) -> 
             values["ntasks"] = product * (1 if least is None else least)
             lines.append(("verbose", f"Number of tasks implicitly set to {values['ntasks']}."))
     tasks = _number(draft, "ntasks")
+    if least == 0 and tasks is not None:  # as many nodes as the tasks want
+        del values["nodes_min"]
+        if most == 0:
+            del values["nodes_max"]
+        least = most = None
     plane = re.match(r"plane=([0-9]+)", layout)
     if plane and least and (least - 1) * int(plane[1]) >= (least if tasks is None else tasks):
         return error("Too few processes for the requested {plane,node} distribution", 1)
@@ -205,7 +246,7 @@ def _tasks_and_nodes(draft: Draft, config: ClusterConfig, lines: list[Line]) -> 
 
 def _segment(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None:
     segment, nodes = _number(draft, "segment"), _number(draft, "nodes_min")
-    if segment and nodes and nodes % segment:
+    if segment and nodes and nodes > segment and nodes % segment:
         return fatal(
             f"--segment={segment} does not fit the job size ({nodes}): "
             "node count must be evenly divisible by segment size"
@@ -221,7 +262,19 @@ def _ports(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None
     return error(SUBMISSION_FAILED + "Requires more ports than can be reserved", 1)
 
 
-_CHECKS = (_gres_help, _reserved, _threads, _external, _sharing, _memory, _gpus, _tasks_and_nodes, _segment, _ports)
+_CHECKS = (
+    _gres_help,
+    _reserved,
+    _hint,
+    _threads,
+    _external,
+    _sharing,
+    _memory,
+    _gpus,
+    _tasks_and_nodes,
+    _segment,
+    _ports,
+)
 
 
 def _controller_texts(draft: Draft, config: ClusterConfig, components: int) -> dict[str, object] | Bad:

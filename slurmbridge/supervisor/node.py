@@ -5,6 +5,7 @@ A group is the batch script or one step's tasks on this node. Rank 0 (`head`) an
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections import deque
@@ -233,3 +234,6 @@ def _kill(pid: int, number: int) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # --signal takes numbers that are no signals
+            raise

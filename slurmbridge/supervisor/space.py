@@ -10,6 +10,7 @@ only root's way closes.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -243,6 +244,9 @@ def _kill(pid: int, number: int) -> None:
         os.kill(pid, number)
     except (ProcessLookupError, PermissionError):
         return
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # --signal takes numbers that are no signals
+            raise
 
 
 def _sethostname(node: str, notes: list[str]) -> None:

@@ -17,7 +17,7 @@ OPTIONS = (
     ('begin', 'b', 'required', (), 'begin', 'begin', 'honoured', ''),
     ('bb', '', 'required', ('SLURM_BURST_BUFFER',), 'burst_buffer', 'text', 'recorded', 'No burst buffer plugin is configured: a real Slurm without one stores the text too.'),
     ('bbf', '', 'required', (), 'burst_buffer', 'burst_buffer_file', 'recorded', 'No burst buffer plugin is configured: a real Slurm without one stores the text too.'),
-    ('cluster-constraint', '', 'required', ('SLURM_CLUSTER_CONSTRAINT',), '', 'recorded', 'recorded', 'There is one cluster here: a choice among several has nothing to choose from.'),
+    ('cluster-constraint', '', 'required', ('SLURM_CLUSTER_CONSTRAINT',), 'cluster_constraint', 'text', 'recorded', 'There is one cluster here: a choice among several has nothing to choose from.'),
     ('chdir', 'D', 'required', ('SLURM_REMOTE_CWD', 'SLURM_WORKING_DIR'), 'chdir', 'chdir', 'honoured', ''),
     ('cluster', '', 'required', (), 'clusters', 'text', 'honoured', ''),
     ('clusters', 'M', 'required', ('SLURM_CLUSTERS',), 'clusters', 'text', 'honoured', ''),

@@ -73,7 +73,7 @@ def test_signal_options_are_read(text):
     assert (found.number, found.seconds, found.batch_only, found.at_reservation) == SIGNALS[text]
 
 
-@pytest.mark.parametrize("text", ["bad", "0", "65", "USR1@x", "USR1@65536", "USR1@-1", "B:", "X:USR1", "BB:USR1", "", "USR", "10x",
+@pytest.mark.parametrize("text", ["bad", "0", "65536", "USR1@x", "USR1@65536", "USR1@-1", "B:", "X:USR1", "BB:USR1", "", "USR", "10x",
                                   "@60", "INT@30@40", "WINCH", "SEGV"])  # fmt: skip
 def test_bad_signal_options_are_refused(text):
     with pytest.raises(LangError):
