@@ -86,6 +86,8 @@ _KINDS: dict[str, Callable[[object], bool]] = {
     "memory": _count,
     "memory_per_cpu": _count,
     "limit": _seconds,
+    "hidden": _words,
+    "launch_address": _text,
     "out": _text,
     "err": _text,
     "in": _text,
