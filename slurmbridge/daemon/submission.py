@@ -28,6 +28,7 @@ from slurmbridge.submit.resolve import Caller, Resolved, resolve
 MAX_ENVIRONMENT = 2 * 1024 * 1024
 NONCE_KEEP_S = 120.0
 AFTER_START_S = 300.0  # how long a retry may come from before a restart
+EARLIER = 50_000  # submissions before the restart that are remembered so long
 
 
 class Submissions:
@@ -35,6 +36,7 @@ class Submissions:
         self.core, self.store, self.blobs = core, store, blobs
         self._nonces: OrderedDict[tuple[int, str], tuple[float, asyncio.Future[Submitted | Refused]]] = OrderedDict()
         self._began = time.monotonic()
+        self._earlier = store.nonces(EARLIER)
 
     def submit(self, call: Call, wanted: Submit) -> asyncio.Future[Submitted | Refused]:
         """The answer, once durable."""
@@ -43,8 +45,10 @@ class Submissions:
             known = self._nonces.get(key)
             if known is not None and not wanted.test_only:
                 return known[1] if wanted.batch else _repeated(known[1])
-            if time.monotonic() - self._began < AFTER_START_S:
-                first = self.store.job_of_nonce(call.uid, call.nonce)
+            if self._earlier:
+                if time.monotonic() - self._began >= AFTER_START_S:
+                    self._earlier = {}
+                first = self._earlier.get(key)
                 if first is not None:
                     return _resolved(Submitted(job_id=first, repeated=True))
         answer = self._submit(call, wanted)

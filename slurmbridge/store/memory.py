@@ -92,8 +92,10 @@ class MemoryStore:
                     self._apply(op)
         done(error)
 
-    def job_of_nonce(self, uid: int, nonce: str) -> int | None:
-        return self._nonces.get((uid, nonce))
+    def nonces(self, most: int) -> dict[tuple[int, str], int]:
+        with self._lock:
+            latest = sorted(self._nonces.items(), key=lambda item: item[1])
+        return dict(latest[-most:])
 
     def blob(self, sha: str) -> bytes | None:
         return self._blobs.get(sha)

@@ -140,8 +140,8 @@ class Store(Protocol):
     def write(
         self, ops: Sequence[Op], done: Callable[[Exception | None], None], *, droppable: bool = False
     ) -> None: ...
-    def job_of_nonce(self, uid: int, nonce: str) -> int | None:
-        """The first job id of an earlier submission with this nonce."""
+    def nonces(self, most: int) -> dict[tuple[int, str], int]:
+        """Of the latest submissions, at most so many: uid and nonce, and the first job id."""
 
     def blob(self, sha: str) -> bytes | None: ...
     def history(self, wanted: JobFilter) -> tuple[JobRow, ...]: ...

@@ -61,11 +61,11 @@ class SqliteStore:
     def write(self, ops: Sequence[Op], done: Callable[[Exception | None], None], *, droppable: bool = False) -> None:
         self._writer.submit(Request(ops=tuple(ops), done=done, droppable=droppable))
 
-    def job_of_nonce(self, uid: int, nonce: str) -> int | None:
+    def nonces(self, most: int) -> dict[tuple[int, str], int]:
         table = schema.submissions.c
+        latest = sa.select(table.uid, table.nonce, table.job_id).order_by(table.job_id.desc()).limit(most)
         with self._reading() as connection:
-            found = connection.execute(sa.select(table.job_id).where(table.uid == uid, table.nonce == nonce)).scalar()
-        return None if found is None else int(found)
+            return {(uid, nonce): job_id for uid, nonce, job_id in connection.execute(latest)}
 
     def blob(self, sha: str) -> bytes | None:
         with self._reading() as connection:

@@ -55,8 +55,12 @@ class StoreContract:
 
     def test_a_nonce_leads_to_the_first_job_of_its_submission_and_only_for_its_uid(self, store: Store) -> None:
         put(store, insertion(job(1), job(2), nonce="ab" * 16))
-        assert store.job_of_nonce(1001, "ab" * 16) == 1
-        assert store.job_of_nonce(1002, "ab" * 16) is None
+        assert store.nonces(10) == {(1001, "ab" * 16): 1}
+
+    def test_the_latest_submissions_are_the_ones_whose_nonces_are_told(self, store: Store) -> None:
+        for number in range(1, 6):
+            put(store, insertion(job(number), nonce=f"{number:032x}"))
+        assert store.nonces(2) == {(1001, f"{4:032x}"): 4, (1001, f"{5:032x}"): 5}
 
     def test_a_nonce_cannot_be_used_for_another_job(self, store: Store) -> None:
         put(store, insertion(job(1), nonce="ab" * 16))
@@ -71,7 +75,7 @@ class StoreContract:
     def test_a_job_id_cannot_be_given_out_twice(self, store: Store) -> None:
         put(store, insertion(job(1), nonce="ab" * 16))
         assert isinstance(outcome(store, [insertion(job(1), nonce="cd" * 16)]), StoreError)
-        assert store.job_of_nonce(1001, "cd" * 16) is None
+        assert store.nonces(10) == {(1001, "ab" * 16): 1}
 
     def test_the_id_high_water_mark_rises_with_jobs_and_marks_and_never_falls(self, store: Store) -> None:
         put(store, insertion(job(41)))
@@ -139,7 +143,7 @@ class StoreContract:
         rows = store.history(JobFilter())
         assert [(row.job.job_id, len(row.steps)) for row in rows] == [(2, 1)]
         assert (store.blob("aa"), store.blob("bb"), store.blob("cc")) == (b"1", None, b"3")
-        assert (store.job_of_nonce(1001, "ab" * 16), store.job_of_nonce(1001, "cd" * 16)) == (None, 2)
+        assert store.nonces(10) == {(1001, "cd" * 16): 2}
 
     def test_purging_is_done_in_small_transactions_oldest_first(self, store: Store) -> None:
         for number in range(1, 8):
