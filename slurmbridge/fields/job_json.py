@@ -21,6 +21,7 @@ from slurmbridge.model.units import UNLIMITED
 
 _NO_LIMIT_S = 365 * 86400  # a job without limit is expected to end within a year
 _NO_THREADS = 0x7FFE
+_SIGNALS = {each.value: each.name.removeprefix("SIG") for each in signal.Signals}
 Getter = Callable[[Job, View], Value]
 
 
@@ -47,11 +48,10 @@ def exit_status(status: int) -> Value:
     killed = status & 0x7F
     code = status >> 8 & 0xFF
     word = "SIGNALED" if killed else "ERROR" if code else "SUCCESS"
-    known = {each.value: each.name.removeprefix("SIG") for each in signal.Signals}
     return {
         "status": [word],
         "return_code": number(code),
-        "signal": {"id": optional(killed or None), "name": known.get(killed, str(killed)) if killed else ""},
+        "signal": {"id": optional(killed or None), "name": _SIGNALS.get(killed, str(killed)) if killed else ""},
     }
 
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+import msgspec
+
 Value: TypeAlias = "bool | int | float | str | Sequence[Value] | Mapping[str, Value] | None"
 
 _WIDTH = 80
@@ -20,7 +22,11 @@ _NOT_PLAIN = re.compile(
 
 
 def to_json(value: Value) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False).replace("/", "\\/") + "\n"
+    try:
+        text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()  # ten times as fast as `json`
+    except UnicodeEncodeError:  # bytes of a caller that are no text
+        text = json.dumps(value, indent=2, ensure_ascii=False)
+    return text.replace("/", "\\/") + "\n"
 
 
 def to_yaml(value: Value) -> str:

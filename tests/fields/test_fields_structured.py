@@ -47,3 +47,13 @@ def test_both_forms_give_back_what_was_written(value: object) -> None:
 @given(st.dictionaries(st.sampled_from("abcdef"), VALUES, min_size=1))
 def test_yaml_gives_back_what_was_written(value: dict[str, object]) -> None:
     assert yaml.safe_load(to_yaml(value)) == value  # type: ignore[arg-type]
+
+
+@given(value=VALUES)
+def test_documents_are_laid_out_as_the_standard_library_does_with_two_blanks(value: object) -> None:
+    expected = json.dumps(value, indent=2, ensure_ascii=False).replace("/", "\\/") + "\n"
+    assert to_json(value) == expected  # type: ignore[arg-type]
+
+
+def test_bytes_that_are_no_text_survive_in_a_document() -> None:
+    assert to_json({"name": "a\udcff"}) == '{\n  "name": "a\udcff"\n}\n'
