@@ -19,7 +19,7 @@ from slurmbridge.submit import getopt
 VERSION = f"slurm-wlm {SLURM_VERSION}"
 _PARSERS = ("v0.0.43", "v0.0.42", "v0.0.45", "v0.0.44")
 DATA_PARSER = "v0.0.45"
-_STRUCTURED = frozenset({"scontrol", "squeue"})
+_STRUCTURED = frozenset({"sacct", "scontrol", "sinfo", "squeue"})
 """Commands that write --json and --yaml."""
 
 

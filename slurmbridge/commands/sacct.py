@@ -6,19 +6,23 @@ Follows sacct(1). Rows come from the store (`History`); a run is followed by its
 
 from __future__ import annotations
 
+import itertools
 import signal
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
 from slurmbridge.commands import listing
+from slurmbridge.commands.accounting_words import known_tres
 from slurmbridge.commands.effects import Call, Command, History, JobRow, Print, Site
 from slurmbridge.commands.listing import Stop
 from slurmbridge.commands.sacct_options import Wanted, read
 from slurmbridge.fields import accounting as acc
 from slurmbridge.fields import sacct as columns
 from slurmbridge.fields import text
+from slurmbridge.fields.account_json import account_record
 from slurmbridge.fields.accounting import AccountRow
+from slurmbridge.fields.structured import Value
 from slurmbridge.fields.view import View
 from slurmbridge.lang import arrays
 from slurmbridge.model.job import Job, Step, StepId
@@ -42,8 +46,22 @@ def main(call: Call, site: Site) -> Command:
     if wanted.show:
         yield from _stored(rows, wanted, call, site)
         return 0
+    if wanted.document:
+        records = list(_records(account_rows(rows, wanted, view), view))
+        yield Print(listing.document(call, site, wanted.document, {"jobs": records}))
+        return 0
     yield from _print(account_rows(rows, wanted, view), wanted, view)
     return 0
+
+
+def _records(rows: Iterable[AccountRow], view: View) -> Iterator[Value]:
+    """Runs as objects; a run of which only steps were asked for comes with these."""
+    ids = known_tres(view.config)
+    for _, group in itertools.groupby(rows, key=lambda row: (row.job.job_id, row.job.array_task_id, row.job.restarts)):
+        own = list(group)
+        if own[0].step is not None:
+            own.insert(0, AccountRow(job=own[0].job, steps=own[0].steps, window=own[0].window))
+        yield account_record(own, view, ids)
 
 
 def _may_see(job: Job, call: Call, site: Site) -> bool:

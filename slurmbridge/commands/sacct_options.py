@@ -74,6 +74,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     expand_patterns: bool = False
     whole_het: bool | None = None
     show: str = ""  # "script", "env"
+    document: str = ""  # "json", "yaml"
     elsewhere: bool = False  # only clusters that are not this one
 
 
@@ -158,6 +159,7 @@ def _typed(call: Call, site: Site, values: dict[str, str], picked: str, formats:
     whole = values.get("whole-hetjob")
     return Wanted(
         filter=chosen,
+        document=next((kind for kind in reversed(list(values)) if kind in ("json", "yaml")), ""),
         by_job=bool(picked),
         groups=groups,
         reasons=reasons,

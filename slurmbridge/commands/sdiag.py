@@ -124,7 +124,7 @@ def render(told: Statistics, moment: Callable[[float | None], str], order: str =
         *_if(ahead.count, f"\tQueue length mean: {_mean(ahead.total_queue, ahead)}"),
         f"\tLast table size: {told.last_table}",
         *_if(ahead.count, f"\tMean table size: {_mean(told.total_table, ahead)}"),
-        "", "Backfill exit", f"\tEnd of job queue:{ahead.count:2d}", *_EXITS_OF_BACKFILL, "",
+        "", "Backfill exit", f"\tEnd of job queue: {ahead.count}", *_EXITS_OF_BACKFILL, "",
         f"Latency for 1000 calls to gettimeofday(): {told.clock_us} microseconds", "",
         "Remote Procedure Call statistics by message type", *_requests(told.messages, 40, 5, order), "",
         "Remote Procedure Call statistics by user", *_requests(told.users, 16, 8, order), "",
@@ -149,7 +149,7 @@ def _if(wanted: object, line: str) -> tuple[str, ...]:
 
 
 def _mean(total: int, cycles: Cycles) -> int:
-    return total // cycles.count
+    return total // max(cycles.count, 1)
 
 
 def _requests(rows: Iterable[Requests], name_width: int, number_width: int, order: str) -> list[str]:

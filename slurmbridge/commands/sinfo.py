@@ -12,13 +12,16 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from slurmbridge.commands import listing
+from slurmbridge.commands.document_sinfo import COLUMNS, sinfo_record
 from slurmbridge.commands.effects import Call, Command, Print, Site, Sleep
 from slurmbridge.commands.listing import Stop, is_number
+from slurmbridge.commands.scontrol_view import Flags, look
 from slurmbridge.commands.sinfo_options import Wanted, read
 from slurmbridge.fields import nodes as node_fields
 from slurmbridge.fields import states, text
 from slurmbridge.fields.layout import Layout
 from slurmbridge.fields.nodes import NodeGroup
+from slurmbridge.fields.structured import Value
 from slurmbridge.fields.view import View
 from slurmbridge.lang import durations
 from slurmbridge.model.cluster import Node, Partition
@@ -51,10 +54,17 @@ def main(call: Call, site: Site) -> Command:
 def _nodes(call: Call, site: Site, wanted: Wanted) -> Command:
     view = listing.make_view(call, site)
     partitions = _partitions(call, site, wanted)
+    if wanted.document:
+        eyes, known = look(call, site, Flags()), dict(view.nodes)
+        rows = order(group(partitions, COLUMNS, wanted, view), wanted.sort, partitions)
+        records: list[Value] = [sinfo_record(row, eyes, known) for row in rows]
+        yield Print(listing.document(call, site, wanted.document, {"sinfo": records}))
+        return 0
     names = [node_fields.partition_name(partition) for partition in partitions]
     layout, problems = make_layout(wanted.format, wanted.named, names, list(view.nodes))
     yield from listing.errors(*problems)
-    rows = order(group(partitions, layout, wanted, view), wanted.sort, partitions)
+    columns = [cell.field.name for cell in layout.cells]
+    rows = order(group(partitions, columns, wanted, view), wanted.sort, partitions)
     lines = ([layout.header] if wanted.header else []) + layout.lines(rows, view)
     if lines:
         yield Print("\n".join(lines) + "\n")
@@ -95,9 +105,8 @@ def make_layout(
     return registry.from_letters(re.sub(r"%(\.?)#([A-Za-z])", widen, template))
 
 
-def group(partitions: Sequence[Partition], layout: Layout[NodeGroup], wanted: Wanted, view: View) -> list[NodeGroup]:
+def group(partitions: Sequence[Partition], columns: Sequence[str], wanted: Wanted, view: View) -> list[NodeGroup]:
     """Rows: equal nodes together, each node once per row; a partition without any has a row of its own."""
-    columns = [cell.field.name for cell in layout.cells]
     tells_partitions = any(name in ("Partition", "PartitionName") for name in columns)
     members: dict[tuple[object, ...], dict[str, Node]] = {}
     owners: dict[tuple[object, ...], Partition] = {}

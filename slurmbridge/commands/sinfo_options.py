@@ -65,6 +65,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     sort: str = "#P,-t"
     iterate: int = 0
     all_clusters: bool = False
+    document: str = ""  # "json", "yaml"
 
 
 def read(call: Call, site: Site) -> Wanted | Stop:
@@ -105,6 +106,7 @@ def read(call: Call, site: Site) -> Wanted | Stop:
     partitions = values.get("partition", call.env.get("SINFO_PARTITION"))
     layout, named = _format(call, scan.options, values)
     return Wanted(
+        document=next((kind for kind in reversed(list(values)) if kind in ("json", "yaml")), ""),
         nodes=nodes,
         partitions=None if partitions is None else frozenset(listing.words(partitions)),
         states=test,

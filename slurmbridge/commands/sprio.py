@@ -128,7 +128,7 @@ COLUMNS: Mapping[str, Column] = {
         lambda c: str(c.priority_weight_fairshare),
         lambda r: r.factors.fairshare * r.config.priority_weight_fairshare,
     ),
-    "i": Column("JOBID", lambda r: str(_number(r.job)), key=lambda r: float(_number(r.job))),
+    "i": Column("JOBID", lambda r: str(_number(r.job)), lambda c: "Weights", lambda r: float(_number(r.job))),
     "j": Column("JOBSIZE", lambda r: f"{r.factors.job_size:.7f}", key=lambda r: r.factors.job_size),
     "J": Column(
         "JOBSIZE",
@@ -153,7 +153,7 @@ COLUMNS: Mapping[str, Column] = {
         lambda c: str(c.priority_weight_qos),
         lambda r: r.factors.qos * r.config.priority_weight_qos,
     ),
-    "r": Column("PARTITION", lambda r: r.factors.partition, lambda c: "Weights", lambda r: r.factors.partition),
+    "r": Column("PARTITION", lambda r: r.factors.partition, key=lambda r: r.factors.partition),
     "s": Column("SLUID", lambda r: r.job.sluid, key=lambda r: r.job.sluid),
     "S": Column("SITE", lambda r: "0", lambda c: "1"),
     "t": Column("TRES", _tres, lambda c: c.priority_weight_tres or "(null)"),
@@ -162,7 +162,6 @@ COLUMNS: Mapping[str, Column] = {
     "y": Column("PRIORITY", lambda r: f"{r.factors.priority / 0xFFFFFFFF:.8f}", key=lambda r: float(r.factors.priority)),
     "Y": Column("PRIORITY", lambda r: str(r.factors.priority), key=lambda r: float(r.factors.priority)),
 }  # fmt: skip
-_IN_LAYOUT = {"r": "PARTITION"}
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +179,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 def main(call: Call, site: Site) -> Command:
     """Exit code 0, or 1 for a wrong request."""
-    scan = getopt.scan(OPTIONS, call.argv[1:])
+    scan = getopt.scan(OPTIONS, listing.join_optional(call.argv[1:], "j", ("jobs",), "hlnvw"))
     texts = {"help": HELP, "usage": USAGE, "version": listing.VERSION + "\n", "helpformat": _help_letters()}
     for given in scan.options:
         if given.key in texts:
@@ -206,7 +205,7 @@ def main(call: Call, site: Site) -> Command:
     for name in listing.words(users or ""):
         if site.user_id(name) is None and not listing.is_number(name):
             yield Print(f"sprio: error: Invalid user: {name}\n\n", 2)
-    request = _request(parsed, jobs, users)
+    request = _request(parsed, site.config, jobs, users)
     for letter in _unknown(request.parts):
         yield Print(f"sprio: error: Invalid job format specification: {letter}\n", 2)
     if parsed.has("verbose"):
@@ -243,10 +242,10 @@ def _jobs(parsed: getopt.Parsed) -> frozenset[int] | str | None:
     return frozenset(found)
 
 
-def _request(parsed: getopt.Parsed, jobs: frozenset[int] | None, users: str | None) -> Request:
+def _request(parsed: getopt.Parsed, config: ClusterConfig, jobs: frozenset[int] | None, users: str | None) -> Request:
     text = parsed.last("format")
     if text is None:
-        text = _default_format(parsed, with_user=users is not None)
+        text = _default_format(parsed, config, with_user=users is not None)
     partitions = parsed.last("partition")
     return Request(
         parts=formats.parse_letters(text),
@@ -260,8 +259,8 @@ def _request(parsed: getopt.Parsed, jobs: frozenset[int] | None, users: str | No
     )
 
 
-def _default_format(parsed: getopt.Parsed, *, with_user: bool) -> str:
-    """As sprio builds it: -l shows every factor, -n factors unweighed, -u the user."""
+def _default_format(parsed: getopt.Parsed, config: ClusterConfig, *, with_user: bool) -> str:
+    """As sprio builds it: factors that have a weight, -l every factor, -n factors unweighed, -u the user."""
     norm, full = parsed.has("norm"), parsed.has("long")
     text = "%.15i %9r"
     if parsed.has("sibling"):
@@ -270,11 +269,24 @@ def _default_format(parsed: getopt.Parsed, *, with_user: bool) -> str:
         text += " %.8u"
     if full:
         text += " %.8o"
-    if norm:
-        text += " %10y %10a" + (" %10b" if full else "") + " %10f %10j %10p" + (" %10n" if full else "") + " %10q"
-        return text + (" %20t" if full else "")
-    text += " %.10Y %.10S %.10A" + (" %.10B" if full else "") + " %.10F %.10J %.10P" + (" %.10n" if full else "")
-    return text + " %.10Q" + (" %.11N %.20T" if full else "")
+    text += " %10y" if norm else " %.10Y %.10S"
+    for letters, weight in (
+        ("aA", config.priority_weight_age),
+        ("bB", config.priority_weight_assoc),
+        ("fF", config.priority_weight_fairshare),
+        ("jJ", config.priority_weight_job_size),
+        ("pP", config.priority_weight_partition),
+        ("qQ", config.priority_weight_qos),
+    ):
+        if letters == "qQ" and full:
+            text += " %10n" if norm else " %.10n"
+        if weight or full:
+            text += f" %10{letters[0]}" if norm else f" %.10{letters[1]}"
+    if full and not norm:
+        text += " %.11N"
+    if full or config.priority_weight_tres:
+        text += " %20t" if norm else " %.20T"
+    return text
 
 
 def _unknown(parts: Iterable[formats.Literal | formats.Column]) -> Iterable[str]:

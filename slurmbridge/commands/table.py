@@ -43,7 +43,7 @@ COMMANDS: dict[str, Entry] = {
     "sstat": Entry(module="slurmbridge.commands.sstat"),
     "sdiag": Entry(module="slurmbridge.commands.sdiag"),
     "seff": Entry(module="slurmbridge.commands.seff"),
-    "scrontab": Entry(missing="jobs started by a calendar"),
+    "scrontab": Entry(module="slurmbridge.commands.scrontab"),
     "strigger": Entry(missing="programs started by events"),
 }
 """By command name; the wheel has a trampoline for each but `slurmbridge`."""

@@ -40,6 +40,8 @@ _READS: Mapping[str, tuple[Kind, ...]] = {
     "sdiag": (("REQUEST_STATS_INFO", 2035),),
     "sstat": (("REQUEST_JOB_STEP_INFO", 2005),),
 }
+_WITHOUT = frozenset({"-V", "--version", "--help", "--usage", "--helpformat"})
+"""Options that a command answers by itself."""
 _CHANGES: Mapping[str, Kind] = {
     "cancel": ("REQUEST_KILL_JOB", 5032),
     "signal": ("REQUEST_KILL_JOB", 5032),
@@ -68,6 +70,8 @@ _ALTERATIONS: Mapping[tuple[str, str], Kind] = {
 def of_command(argv: tuple[str, ...]) -> tuple[Kind, ...]:
     """What a command reads from the controller's memory."""
     name = argv[0].rpartition("/")[2]
+    if not _WITHOUT.isdisjoint(argv):
+        return ()
     if name != "scontrol":
         return _READS.get(name, ())
     words = [word.lower() for word in argv[1:] if not word.startswith("-")]

@@ -6,6 +6,7 @@ plan was made from a snapshot (design 8.3). Knows nothing of the process that pl
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
@@ -16,9 +17,16 @@ from slurmbridge.lifecycle import arrays, starts
 from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Eviction, Plan, Start, Verdict
+from slurmbridge.model.states import Reason
 from slurmbridge.store.usage import decay
 
 USAGE_EVERY_S = 30.0
+FIRST_LOOK_S = 3.0
+"""A job with a dependency is told why it waits so long after it came (batch_sched_delay): Slurm does not look at it when
+it is submitted, so that a chain of jobs does not flicker through reasons."""
+
+
+_LOOKED = frozenset({Reason.RESOURCES, Reason.PRIORITY})
 
 
 class Plans:
@@ -138,12 +146,20 @@ class Plans:
         job = self.core.memory.table.get(verdict.job_id)
         if job is None or not job.is_pending or job.priority == 0:
             return
+        if job.spec.dependency is not None and verdict.reason in _LOOKED and now < job.submit_time + FIRST_LOOK_S:
+            delay = job.submit_time + FIRST_LOOK_S - now
+            asyncio.get_running_loop().call_later(delay, self._explain_late, verdict)
+            return
         begin = job.spec.begin
         start = verdict.start
         if start is None and begin is not None and begin > now:
             start = float(begin)
         if (job.reason, job.reason_text, job.start_time) != (verdict.reason, verdict.detail, start):
             self.core.see(replace(job, reason=verdict.reason, reason_text="", start_time=start, last_sched_eval=now))
+
+    def _explain_late(self, verdict: Verdict) -> None:
+        if self.verdicts.get(verdict.job_id) is verdict:
+            self._explain(verdict, max(self._clock(), 0.0))
 
     def _start(self, planned: Sequence[Start], now: float) -> None:
         core, table = self.core, self.core.memory.table

@@ -18,9 +18,10 @@ from slurmbridge.daemon.requests import Blobs, decode_environment
 from slurmbridge.lifecycle.ends import Death, settle
 from slurmbridge.manifest.launch import UserEntry, build_launch
 from slurmbridge.model.accounts import UsageRow
-from slurmbridge.model.job import Job, Step, StepId
+from slurmbridge.model.job import Allocation, Job, NodeShare, Step, StepId
 from slurmbridge.model.plan import Eviction
 from slurmbridge.model.states import JobFlag
+from slurmbridge.model.tres import Tres
 from slurmbridge.runtime.protocol import Ended, Launch, Lost, Report, RunKey, Runtime, Started, StepChanged
 from slurmbridge.store.protocol import Op, PutSteps
 from slurmbridge.store.usage import charge
@@ -142,7 +143,7 @@ class Running:
             nodes=(first.node,),
             num_tasks=1,
             cpus=first.cpus,
-            tres=(("cpu", first.cpus), ("mem", first.memory_mib), ("node", 1)),
+            tres=_tres_of(first, job.allocation),
         )
 
     def _step_changed(self, job: Job, report: StepChanged) -> None:
@@ -239,3 +240,13 @@ class Running:
 
 def _key(job: Job) -> RunKey:
     return RunKey(job.job_id, job.restarts)
+
+
+def _tres_of(share: NodeShare, allocation: Allocation) -> Tres:
+    """What a batch script has: the job's share of its first node, of what the job's own sum names."""
+    held = {"cpu": share.cpus, "mem": share.memory_mib, "node": 1}
+    for device in share.devices:
+        for name in ("gres/gpu", f"gres/gpu:{device.type}"):
+            held[name] = held.get(name, 0) + device.milli
+    names = ("cpu", "mem", *(name for name, _ in allocation.tres if name.startswith("gres/")), "node")
+    return tuple((name, held[name]) for name in names if name in held)

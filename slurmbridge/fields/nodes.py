@@ -63,12 +63,15 @@ def node_counts(group: NodeGroup) -> tuple[int, int, int, int]:
     return kinds.count(0), kinds.count(1), kinds.count(2), len(kinds)
 
 
+def cpu_sums(group: NodeGroup) -> tuple[int, int, int, int]:
+    """CPUs allocated, idle, other, total."""
+    used = [_used(node) for node in group.nodes]
+    allocated, idle, other, total = (sum(each[at] for each in used) for at in range(4))
+    return allocated, idle, other, total
+
+
 def _cpu_counts(group: NodeGroup) -> str:
-    sums = [0, 0, 0, 0]
-    for node in group.nodes:
-        for index, value in enumerate(_used(node)):
-            sums[index] += value
-    return "/".join(map(str, sums))
+    return "/".join(map(str, cpu_sums(group)))
 
 
 def _least(values: Iterable[int]) -> str:

@@ -149,6 +149,9 @@ class SampleSite:
     def usage(self) -> Sequence[object]:
         return ()
 
+    def counted_usage(self) -> Sequence[object]:
+        return ()
+
     def user_name(self, uid: int) -> str:
         return USERS.get(uid, str(uid))
 

@@ -16,7 +16,7 @@ def was_named(name: bytes, argv: list[bytes], seen: list[bytes]) -> bool:
 
 
 def find(name: bytes, limit: int, folders: list[bytes]) -> tuple[int, bytes, bytes]:
-    """(errno, absolute path, content). A name without ./ or / is also looked for in `folders`."""
+    """(errno, absolute path (of a file that may not be read, too), content). A name without ./ or / is also looked for in `folders`."""
     try:
         cwd = posix.getcwdb()
     except OSError:
@@ -24,12 +24,14 @@ def find(name: bytes, limit: int, folders: list[bytes]) -> tuple[int, bytes, byt
     places = [name if name.startswith(b"/") else cwd + b"/" + name]
     if not name.startswith((b"/", b"./", b"../")):
         places += [folder + b"/" + name for folder in folders if folder]
-    errno = ENOENT
+    errno, closed = ENOENT, b""
     for path in places:
         try:
             fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NOCTTY)
         except OSError as fault:
-            errno = errno if errno != ENOENT else fault.errno or EINVAL
+            if errno == ENOENT:
+                errno = fault.errno or EINVAL
+                closed = path if errno == EACCES and is_there(path) else b""
             continue
         try:
             if posix.fstat(fd).st_mode & FORMAT == FOLDER:
@@ -39,7 +41,16 @@ def find(name: bytes, limit: int, folders: list[bytes]) -> tuple[int, bytes, byt
         finally:
             posix.close(fd)
         return problem, path, data
-    return errno, b"", b""
+    return errno, closed, b""
+
+
+def is_there(path: bytes) -> bool:
+    """Whether it can be looked at, if not read."""
+    try:
+        posix.stat(path)
+    except OSError:
+        return False
+    return True
 
 
 def read_up_to(fd: int, limit: int, line: bool) -> tuple[int, bytes]:
