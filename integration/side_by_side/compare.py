@@ -79,5 +79,7 @@ def differences(real: Answer, ours: Answer) -> list[str]:
     for one, other in zip(real.jobs, ours.jobs, strict=False):
         for name in sorted({*one, *other}):
             if one.get(name) != other.get(name):
+                if name == "Dependency" and "singleton(unfulfilled)" in one.get(name, ""):
+                    continue  # until slurmctld looks at it, a moment later
                 found.append(f"{name}: real {one.get(name)!r}, ours {other.get(name)!r}")
     return found

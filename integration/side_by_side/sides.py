@@ -103,21 +103,26 @@ class OurSide:
         self.folder = Path(tempfile.mkdtemp(prefix="side-by-side-", dir="/tmp"))
         self.folder.chmod(0o755)
         etc, self.home = self.folder / "etc", self.folder / "home"
-        etc.mkdir()
+        subprocess.run(["cp", "-a", "/etc", str(etc)], check=True)  # single files would lose their mounts when replaced
         self.home.mkdir()
-        (etc / "slurm.conf").write_text(conf + "\nFirstJobId=30000\n")  # numbers that are nothing else
-        (etc / "gres.conf").write_text(gres)
-        passwd, group = Path("/etc/passwd").read_text(), Path("/etc/group").read_text()
+        conf_folder = self.folder / "conf"
+        conf_folder.mkdir()
+        (conf_folder / "slurm.conf").write_text(conf + "\nFirstJobId=30000\n")  # numbers that are nothing else
+        (conf_folder / "gres.conf").write_text(gres)
+        ours = set(USERS) | {str(uid) for uid in USERS.values()}
+        passwd, group = (
+            "".join(line for line in Path(f"/etc/{name}").open() if ours.isdisjoint(line.split(":")[:3]))
+            for name in ("passwd", "group")
+        )
         for user, uid in USERS.items():
             passwd += f"{user}:x:{uid}:{uid}:{user}:/home/{user}:/bin/bash\n"
             group += f"{user}:x:{uid}:\n"
             (self.home / user).mkdir()
             shutil.chown(self.home / user, uid, uid)
-        (self.folder / "passwd").write_text(passwd)
-        (self.folder / "group").write_text(group)
+        (etc / "passwd").write_text(passwd)
+        (etc / "group").write_text(group)
         mounts = " && ".join(
-            f"mount --bind {self.folder}/{name} {place}"
-            for name, place in (("passwd", "/etc/passwd"), ("group", "/etc/group"), ("home", "/home"))
+            f"mount --bind {self.folder}/{name} {place}" for name, place in (("etc", "/etc"), ("home", "/home"))
         )
         self.holder = subprocess.Popen(
             ["unshare", "--mount", "--uts", "--propagation", "private", "sh", "-c", f"hostname ctl && {mounts} && echo ready && exec sleep infinity"],
@@ -128,7 +133,14 @@ class OurSide:
         assert self.holder.stdout is not None
         assert self.holder.stdout.readline() == "ready\n"
         self._good(
-            "root", "slurmbridge", "up", "--slurm-conf", str(etc / "slurm.conf"), "--state", str(self.state), "--detach"
+            "root",
+            "slurmbridge",
+            "up",
+            "--slurm-conf",
+            str(conf_folder / "slurm.conf"),
+            "--state",
+            str(self.state),
+            "--detach",
         )
         for line in ACCOUNTS.splitlines():
             self._good("root", "sacctmgr", "-i", *line.split())

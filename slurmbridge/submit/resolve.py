@@ -73,6 +73,8 @@ def resolve(
     if (request.distribution or "").startswith("arbitrary") and request.nodelist:
         if numbers.num_tasks != len(request.nodelist):
             return Refused(errno=SlurmErrno.BAD_TASK_COUNT)
+    if request.array is not None and not numbers.min_nodes:
+        return Refused(errno=SlurmErrno.INVALID_NODE_COUNT)
     first = destination.partitions[0]
     times = find_time_limits(request, first, _max_wall(destination, accounting, config), config, now)
     if isinstance(times, Refused):

@@ -105,8 +105,8 @@ def count(request: JobRequest, wish: Wish, tally: Tally, gpus: int) -> Size:
 
 
 def _floating(tasks: int, per_task: int) -> int:
-    """CPUs where the number of nodes is open: tasks per node count from three tasks on."""
-    return tasks * per_task if tasks > 2 else max(tasks, per_task)
+    """CPUs where the number of nodes is open: tasks per node count where they are more than the CPUs of one."""
+    return tasks * per_task if tasks > per_task else per_task
 
 
 def default_memory(request: JobRequest, wish: Wish, partition: Partition, config: ClusterConfig) -> Memory | None:

@@ -35,14 +35,19 @@ def refusal(*words: str) -> str:
         ("-N1-2 --ntasks-per-node=2 -c2", 2),
         ("-N1-2 --ntasks-per-node=4 -c2", 8),
         ("-N2-4 --ntasks-per-node=8 -c8", 128),
+        ("-N1-2 --ntasks-per-node=4 -c16", 16),
         ("-N1-4 --ntasks-per-node=4", 4),
         ("-N1-3 -c3", 3),
         ("-N0 -c2", 2),
         ("-N0", 0),
     ],
 )
-def test_cpus_of_an_open_number_of_nodes_follow_the_tasks_from_three_on(words: str, cpus: int) -> None:
+def test_cpus_of_an_open_number_of_nodes_count_tasks_that_are_more_than_their_cpus(words: str, cpus: int) -> None:
     assert spec_of(*words.split()).min_cpus == cpus
+
+
+def test_an_array_of_jobs_without_nodes_is_refused() -> None:
+    assert SlurmErrno.INVALID_NODE_COUNT.text in refusal("-N0", "--array=1-2")
 
 
 @pytest.mark.parametrize(("words", "nodes"), [("-N0 -n3", (1, 3)), ("-N0-0 -n2", (1, 2)), ("-N0-3 -n2", (1, 2))])
