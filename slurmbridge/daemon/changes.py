@@ -224,6 +224,8 @@ class Changes:
         """Before all other pending jobs of this user: a higher priority than the highest of them."""
         if not job.is_pending:
             return SlurmErrno.JOB_NOT_PENDING
+        if job.priority == 0:
+            return SlurmErrno.JOB_HELD
         others = [
             other.priority
             for other in self.core.memory.table

@@ -60,13 +60,14 @@ class JobTable:
             self._names[(job.spec.uid, job.spec.name)].discard(job.job_id)
         elif before is None or is_over(before) or before.spec.name != job.spec.name:
             self._names[(job.spec.uid, job.spec.name)].add(job.job_id)
-        if job.spec.dependency is not None:
-            if job.is_pending:
-                self._waiting.add(job.job_id)
-                for term in job.spec.dependency.terms:
-                    self._parents_index(term.kind, term.job_id, job).add(job.job_id)
-            else:
-                self._waiting.discard(job.job_id)
+        if before is not None and before.spec.dependency not in (None, job.spec.dependency):
+            self._unlist(before)
+        if job.spec.dependency is not None and job.is_pending:
+            self._waiting.add(job.job_id)
+            for term in job.spec.dependency.terms:
+                self._parents_index(term.kind, term.job_id, job).add(job.job_id)
+        else:
+            self._waiting.discard(job.job_id)
         return before
 
     def _count(self, job: Job | None, sign: int) -> None:
@@ -113,11 +114,14 @@ class JobTable:
                 del self._names[(job.spec.uid, job.spec.name)]
         self._waiting.discard(job.job_id)
         self._steps.pop(job.job_id, None)
-        if job.spec.dependency is not None:
-            for term in job.spec.dependency.terms:
-                self._parents_index(term.kind, term.job_id, job).discard(job.job_id)
-                if not self._children.get(term.job_id, True):
-                    del self._children[term.job_id]
+        self._unlist(job)
+
+    def _unlist(self, job: Job) -> None:
+        """It waits for its parents no more."""
+        for term in job.spec.dependency.terms if job.spec.dependency is not None else ():
+            self._parents_index(term.kind, term.job_id, job).discard(job.job_id)
+            if not self._children.get(term.job_id, True):
+                del self._children[term.job_id]
 
     def family(self, job_id: int) -> Sequence[Job]:
         """What an id in a dependency means: the array with all its tasks, the het job's components, or the job."""

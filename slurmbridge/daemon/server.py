@@ -14,25 +14,26 @@ import os
 import socket
 import struct
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from slurmbridge.commands import effects as fx
 from slurmbridge.commands.table import find
 from slurmbridge.daemon import messages
 from slurmbridge.daemon.attached import Attached
+from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.daemon.held import Held
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.performing import Performer
 from slurmbridge.errors import BridgeError
+from slurmbridge.lang.rlimits import NAMES as RLIMITS
 from slurmbridge.wire import client as wire
 
 log = logging.getLogger(__name__)
 
-MAX_CONNECTIONS = 1024  # of one user
-OVERFLOW_UID = 65534
 CHUNK = 1 << 20
+WIDEST = 1 << 16
+INFINITE = (1 << 63) - 1
 INTERNAL = "Internal error in the controller; its log says more"
 
 TakeOver = Callable[[socket.socket, bytes, int], bool]
@@ -43,17 +44,10 @@ class Service:
 
     def __init__(self, memory: Memory, performer: Performer, clock: Callable[[], float], take_over: TakeOver) -> None:
         self.memory, self.performer, self.clock, self.take_over = memory, performer, clock, take_over
-        self.open: Counter[int] = Counter()
+        self.crowd = Crowd(memory.owner_uid)
         self.attached = Attached()
         self.is_stopping = False
         self.step_address: Callable[[int], str] = lambda job_id: ""
-
-    def may_connect(self, uid: int) -> bool:
-        """A personal daemon serves its owner (and root); nobody serves the overflow user."""
-        if uid == OVERFLOW_UID:
-            return False
-        owner = self.memory.owner_uid
-        return owner == 0 or uid in (owner, 0)
 
 
 class Connection(asyncio.Protocol):
@@ -63,6 +57,8 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport
         self._uid = self._gid = self._pid = -1
         self._counted = False
+        self._held = 0
+        self._is_read = True  # whether the caller takes what is written
         self._run: Run | None = None
         self._ahead: list[bytes] = []  # hellos that came before the command in hand was over
 
@@ -73,16 +69,15 @@ class Connection(asyncio.Protocol):
         self._pid, self._uid, self._gid = struct.unpack(
             "3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         )
-        service = self._service
-        if not service.may_connect(self._uid) or service.open[self._uid] >= MAX_CONNECTIONS:
+        if not self._service.crowd.may_come(self._uid):
             self.fail("Access/permission denied")
             return
-        service.open[self._uid] += 1
+        self._service.crowd.came(self._uid)
         self._counted = True
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._counted:
-            self._service.open[self._uid] -= 1
+            self._service.crowd.went(self._uid, self._held)
         if self._run is not None:
             self._run.abandon()
             self._run = None
@@ -93,7 +88,31 @@ class Connection(asyncio.Protocol):
         except ValueError as fault:
             self.fail(f"Protocol error: {fault}")
             return
+        self._take(frames)
+        self._weigh()
+
+    def pause_writing(self) -> None:
+        self._is_read = False
+
+    def resume_writing(self) -> None:
+        self._is_read = True
+        if self._run is None:
+            self._over()
+
+    def _weigh(self) -> None:
+        """Count what this connection holds; one too heavy for its user is cut."""
+        if not self._counted:
+            return
+        held = self._decoder.pending + sum(map(len, self._ahead)) + self._transport.get_write_buffer_size()
+        before, self._held = self._held, held
+        if not self._service.crowd.holds(self._uid, before, held):
+            log.warning("event=connection.cut uid=%d bytes=%d", self._uid, held)
+            self._transport.abort()
+
+    def _take(self, frames: Sequence[tuple[bytes, bytes]]) -> None:
         for kind, payload in frames:
+            if self._transport.is_closing():
+                return
             if kind == b"H":
                 if self._run is None:
                     self._begin(payload)
@@ -144,7 +163,8 @@ class Connection(asyncio.Protocol):
 
     def _over(self) -> None:
         self._run = None
-        if self._ahead and not self._transport.is_closing():
+        self._weigh()
+        if self._ahead and self._is_read and not self._transport.is_closing():
             self._begin(self._ahead.pop(0))
 
     def _read_hello(self, payload: bytes) -> fx.Call:
@@ -155,6 +175,8 @@ class Connection(asyncio.Protocol):
         argc = int(count)
         if argc < 1 or argc > len(parts) - 10:
             raise ValueError("the argument count is wrong")
+        if b"\0" in cwd or any(b"\0" in part for part in parts[10:]):
+            raise ValueError("a NULL character in the command or its environment")
         decode = os.fsdecode
         env = {}
         for item in parts[10 + argc :]:
@@ -168,14 +190,14 @@ class Connection(asyncio.Protocol):
             env=env,
             cwd=decode(cwd),
             umask=int(umask, 8) & 0o777,
-            columns=int(columns or b"80"),
+            columns=min(int(columns or b"80"), WIDEST),
             uid=self._uid,
             gid=gid,
             groups=names.groups(user, gid) if names.user(self._uid) else (gid,),
             user=user,
             group=names.group_name(gid),
             host=decode(host) or self._service.memory.daemon_host,
-            sid=int(sid or b"0"),
+            sid=int(sid or b"0") & 0x7FFFFFFF,
             now=self._service.clock(),
             nonce=nonce.hex(),
             stdin_is_tty=b"i" in tty,
@@ -189,7 +211,9 @@ def _rlimits(text: bytes) -> tuple[tuple[str, int, int], ...]:
     for item in text.decode().split(","):
         if item:
             name, soft, hard = item.split(":")
-            found.append((name, int(soft), int(hard)))
+            if name not in RLIMITS:
+                raise ValueError("a limit that is not known")
+            found.append((name, max(-1, min(int(soft), INFINITE)), max(-1, min(int(hard), INFINITE))))
     return tuple(found)
 
 

@@ -182,6 +182,9 @@ class Site:
                 )
             elif isinstance(effect, fx.ReadStdin):
                 answer = fx.FileData(data=(files or {}).get("-", b""))
+            elif isinstance(effect, fx.Sleep):
+                await self.advance(effect.seconds)
+                answer = None
             else:
                 answer = await self.controller.performer.perform(call, effect)
 

@@ -1,0 +1,53 @@
+"""How much of the daemon one user may hold at a time: connections, and bytes on their way in and out.
+
+Root is not counted out: its own commands and its supervisors must get through whatever users do.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections import Counter
+
+MAX_CONNECTIONS = 1024  # of one user
+MAX_BYTES = 256 * 1024 * 1024  # of one user: half frames, commands ahead of their turn, answers not yet read
+OVERFLOW_UID = 65534
+
+
+class Crowd:
+    """Counts by uid. owner_uid: who started the daemon."""
+
+    def __init__(self, owner_uid: int) -> None:
+        self._owner = owner_uid
+        self._connections: Counter[int] = Counter()
+        self._bytes: Counter[int] = Counter()
+
+    def may_come(self, uid: int) -> bool:
+        """A personal daemon serves its owner (and root); nobody serves the overflow user."""
+        if uid == OVERFLOW_UID or (self._owner != 0 and uid not in (self._owner, 0)):
+            return False
+        if uid == 0:
+            return True
+        return self._connections[uid] < MAX_CONNECTIONS and self._connections.total() < _half_of_the_files()
+
+    def came(self, uid: int) -> None:
+        self._connections[uid] += 1
+
+    def went(self, uid: int, held: int) -> None:
+        """held: bytes that its connection was last said to hold."""
+        self._connections[uid] -= 1
+        if not self._connections[uid]:
+            del self._connections[uid]
+        self.holds(uid, held, 0)
+
+    def holds(self, uid: int, before: int, now: int) -> bool:
+        """A connection holds so many bytes instead of `before`; False when its user has too many."""
+        self._bytes[uid] += now - before
+        if not self._bytes[uid]:
+            del self._bytes[uid]
+        return now <= before or uid == 0 or self._bytes[uid] <= MAX_BYTES
+
+
+def _half_of_the_files() -> int:
+    """The other half is for what runs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(64, soft // 2) if soft != resource.RLIM_INFINITY else 1 << 20
