@@ -5,6 +5,7 @@ Slurm's own commands do not come through here (see `cli.thin`). Names and defaul
 
 from __future__ import annotations
 
+import datetime
 import os
 import signal
 import sys
@@ -134,6 +135,26 @@ def doctor(state: str | None) -> None:
     from slurmbridge.cli import doctor as examination
 
     sys.exit(examination.main(instance.locate(state)))
+
+
+@main.command()
+@click.argument("target", metavar="FILE|DIR")
+@STATE
+def backup(target: str, state: str | None) -> None:
+    """Copy the daemon's records to a new file, while it runs."""
+    from slurmbridge.cli import keeping
+
+    click.echo(keeping.backup(instance.locate(state), target, datetime.datetime.now()), nl=False)
+
+
+@main.command()
+@click.argument("copy", metavar="FILE")
+@STATE
+def restore(copy: str, state: str | None) -> None:
+    """Put a backup in the place of the records; no daemon may run."""
+    from slurmbridge.cli import keeping
+
+    click.echo(keeping.restore(instance.locate(state), copy, datetime.datetime.now()), nl=False)
 
 
 @main.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

@@ -23,6 +23,7 @@ from slurmbridge.daemon.planning import Planning
 from slurmbridge.daemon.server import Connection, Service
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.runtime.local import LocalRuntime
+from slurmbridge.store.backup import DATABASE
 from slurmbridge.store.sqlite import SqliteStore
 
 log = logging.getLogger(__name__)
@@ -75,7 +76,7 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
-        store = SqliteStore(os.path.join(self.state, "state.db"), decay_half_life=self.config.priority_decay_half_life)
+        store = SqliteStore(os.path.join(self.state, DATABASE), decay_half_life=self.config.priority_decay_half_life)
         try:
             self._compose(store)
             controller = self.controller
@@ -96,11 +97,13 @@ class Daemon:
             )
             await self.stopping.wait()
             self.service.is_stopping = True
-            server.close()
+            if not self.end_jobs:  # else supervisors that look for a new daemon must find it, to be told to end
+                server.close()
             for task in tasks:
                 task.cancel()
             await self.planning.stop()
             await self.runtime.stop(end_jobs=self.end_jobs)
+            server.close()
         finally:
             store.close()
         log.info("event=daemon.down pid=%d", os.getpid())

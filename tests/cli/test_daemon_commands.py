@@ -45,6 +45,19 @@ def test_a_killed_daemon_comes_up_again(daemon: throwaway.Throwaway) -> None:
     assert daemon.run(["squeue"]).returncode == 0
 
 
+def test_jobs_of_a_killed_daemon_are_ended_by_the_next_when_it_is_told_at_once(daemon: throwaway.Throwaway) -> None:
+    daemon.up()
+    assert daemon.run(["sbatch", "-o", "/dev/null", "--wrap", "sleep 300"]).returncode == 0
+    while daemon.run(["squeue", "-h", "-o", "%T"]).stdout != "RUNNING\n":
+        pass
+    assert daemon.kill()
+    daemon.up()
+    answer = daemon.run(["slurmbridge", "down", "--state", daemon.place.state, "--jobs"])
+    assert (answer.returncode, answer.stderr, daemon.pid) == (0, "", None)
+    daemon.up()
+    assert daemon.run(["squeue", "-h"]).stdout == ""
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
