@@ -6,6 +6,7 @@ only.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
@@ -150,7 +151,8 @@ def _send(sock: socket.socket, source: int, request: dict[str, Any], block: int)
     for kind, payload in _frames(sock):
         if kind == wire.MORE:
             data = os.read(source, min(block, wire.BLOCK))
-            sock.sendall(frame(wire.STDIN if data else wire.STDIN_END, data))
+            with contextlib.suppress(BrokenPipeError):  # it gave up meanwhile: what it said is still to be read
+                sock.sendall(frame(wire.STDIN if data else wire.STDIN_END, data))
         elif kind == wire.FINISHED:
             value = decode(payload)
             number = int(value["errno"])
