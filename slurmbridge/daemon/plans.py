@@ -15,6 +15,7 @@ from slurmbridge.daemon.core import Core, new_sluid
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.lifecycle import arrays, starts
 from slurmbridge.model.accounts import UsageRow
+from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Eviction, Plan, Start, Verdict
 from slurmbridge.model.states import Reason
@@ -24,6 +25,15 @@ USAGE_EVERY_S = 30.0
 FIRST_LOOK_S = 3.0
 """A job with a dependency is told why it waits so long after it came (batch_sched_delay): Slurm does not look at it when
 it is submitted, so that a chain of jobs does not flicker through reasons."""
+
+
+def look_ahead_s(config: ClusterConfig) -> float:
+    """How long a job waits before its expected start is told: bf_interval, 30 s by default."""
+    for word in config.scheduler_parameters.replace(" ", "").split(","):
+        name, _, value = word.partition("=")
+        if name == "bf_interval" and value.isascii() and value.isdigit():
+            return float(min(int(value), 10_800))
+    return 30.0
 
 
 _LOOKED = frozenset({Reason.RESOURCES, Reason.PRIORITY})
@@ -147,19 +157,24 @@ class Plans:
         if job is None or not job.is_pending or job.priority == 0:
             return
         if job.spec.dependency is not None and verdict.reason in _LOOKED and now < job.submit_time + FIRST_LOOK_S:
-            delay = job.submit_time + FIRST_LOOK_S - now
-            asyncio.get_running_loop().call_later(delay, self._explain_late, verdict)
+            self._later(job.submit_time + FIRST_LOOK_S - now, verdict)
             return
         begin = job.spec.begin
         start = verdict.start
+        if start is not None and now < job.submit_time + (wait := look_ahead_s(self.core.memory.config)):
+            start = None
+            self._later(job.submit_time + wait - now, verdict)
         if start is None and begin is not None and begin > now:
             start = float(begin)
         if (job.reason, job.reason_text, job.start_time) != (verdict.reason, verdict.detail, start):
             self.core.see(replace(job, reason=verdict.reason, reason_text="", start_time=start, last_sched_eval=now))
 
+    def _later(self, delay: float, verdict: Verdict) -> None:
+        asyncio.get_running_loop().call_later(max(delay, 0.0) + 0.01, self._explain_late, verdict)
+
     def _explain_late(self, verdict: Verdict) -> None:
         if self.verdicts.get(verdict.job_id) is verdict:
-            self._explain(verdict, max(self._clock(), 0.0))
+            self._explain(verdict, self._clock())
 
     def _start(self, planned: Sequence[Start], now: float) -> None:
         core, table = self.core, self.core.memory.table

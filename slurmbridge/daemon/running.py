@@ -195,6 +195,9 @@ class Running:
         settled = settle(job, death, status, time, report.usage if report else None)
         table = self.core.memory.table
         running = {step.step_id: step for step in table.steps(job.job_id)}
+        own = self._batch_step(job)
+        if own is not None:  # a supervisor knows nothing of devices that are whole
+            steps = [replace(step, tres=own.tres) if step.step_id == own.step_id else step for step in steps]
         final = {step.step_id: step for step in steps}
         closed = [
             final.get(step_id)

@@ -215,3 +215,21 @@ async def test_a_job_with_a_dependency_is_looked_at_a_moment_later(made: Site) -
     await made.submit("-N4 --exclusive", "sleep 600")
     chained = await made.submit("-N4 -d singleton -J next")
     assert made.job(chained).reason == "None"
+
+
+@with_conf(CONF + "SchedulerParameters=bf_interval=20\n")
+async def test_an_expected_start_is_told_when_a_job_has_waited_for_the_look_ahead(made: Site) -> None:
+    waiting = await blocked(made)
+    assert (made.job(waiting).reason, made.job(waiting).start_time) == ("Resources", None)
+    late = made.plans.verdicts[waiting]
+    await made.advance(21)
+    made.plans._explain_late(late)
+    assert made.job(waiting).start_time == late.start
+
+
+@rule
+async def test_a_batch_step_has_the_devices_of_its_node(made: Site) -> None:
+    job_id = await made.submit("-n2 --mem=100", "sleep 5")
+    await made.advance(6)
+    steps = (await made.run(f"sacct -n -P -o jobid,alloctres -j {job_id}.batch")).out
+    assert steps == f"{job_id}.batch|cpu=2,mem=100M,node=1\n"
