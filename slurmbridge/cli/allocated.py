@@ -16,6 +16,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from slurmbridge.wire.client import frame, pack, unpack
+
 if TYPE_CHECKING:
     from slurmbridge.cli.thin.client import Session
 
@@ -27,8 +29,18 @@ HARMLESS = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL}
 """A command that one of these ended was ended by its user: exit code 0."""
 
 
-def use(session: Session, what: str, facts: bytes, env: list[bytes]) -> tuple[int, int]:
-    """Do it: (exit code for the user, wait status for the job)."""
+def answer(session: Session, payload: bytes) -> None:
+    """Do what frame J asks for and say what came of it; to a daemon that restarted and asks again, say it again."""
+    if b"J" not in session.answers:
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        what, facts, *env = unpack(payload)
+        session.code, status = _use(session, what.decode(), facts, env)
+        session.answers[b"J"] = frame(b"D", pack(b"%d" % session.code, b"%d" % status))
+    session.send(session.answers[b"J"])
+
+
+def _use(session: Session, what: str, facts: bytes, env: list[bytes]) -> tuple[int, int]:
+    """(exit code for the user, wait status for the job)."""
     known: dict[str, Any] = json.loads(facts)
     if what == "step":
         from slurmbridge.cli import srun_client

@@ -44,6 +44,21 @@ def wait_for(attempt: Callable[[], T | None], seconds: float) -> T | None:
         pause = min(pause * 1.5, 0.25)
 
 
+def patience(began: float, end: float) -> float:
+    """Until when to try again after a cut at a connection that began then: counted from the first cut, or one after calm."""
+    now = time.monotonic()
+    return now + MESSAGE_TIMEOUT if not end or now - began > MESSAGE_TIMEOUT / 2 else end
+
+
+def return_of(attempt: Callable[[], T | None], end: float) -> T | None:
+    """A daemon that comes back before `end`."""
+    left = end - time.monotonic()
+    if left <= 0:
+        return None
+    time.sleep(PAUSE)
+    return wait_for(attempt, left)
+
+
 def run_locally(mode: str, client: str, argv: list[bytes]) -> NoReturn:
     """Replace this process by the full interpreter. mode: "first" (a daemon may come back) or "final"."""
     coding = sys.getfilesystemencoding()

@@ -25,17 +25,10 @@ LONGEST_NAME = 107  # bytes in sun_path
 INTERACTIVE = ("srun", "salloc")
 EAGAIN, EACCES, EPIPE, ECONNREFUSED = 11, 13, 32, 111
 LIMITS = {  # of /proc/self/limits: its title -> the name in --propagate
-    b"Max cpu time": b"CPU",
-    b"Max file size": b"FSIZE",
-    b"Max data size": b"DATA",
-    b"Max stack size": b"STACK",
-    b"Max core file size": b"CORE",
-    b"Max resident set": b"RSS",
-    b"Max processes": b"NPROC",
-    b"Max open files": b"NOFILE",
-    b"Max locked memory": b"MEMLOCK",
-    b"Max address space": b"AS",
-}
+    b"Max cpu time": b"CPU", b"Max file size": b"FSIZE", b"Max data size": b"DATA", b"Max stack size": b"STACK",
+    b"Max core file size": b"CORE", b"Max resident set": b"RSS", b"Max processes": b"NPROC", b"Max open files": b"NOFILE",
+    b"Max locked memory": b"MEMLOCK", b"Max address space": b"AS",
+}  # fmt: skip
 
 
 class Cut(Exception):
@@ -261,7 +254,10 @@ class Session:
                 elif kind in b"AIW":
                     self.answer(kind, payload)
                 elif kind == b"J":
-                    self.use_allocation(payload)
+                    import_path()
+                    from slurmbridge.cli import allocated
+
+                    allocated.answer(self, payload)
                 elif kind == b"L":
                     import_path()
                     load("cli/thin", "absent").run_locally("final", HERE, self.argv)
@@ -320,32 +316,12 @@ class Session:
         self.asked += 1
         key = kind + b"%d " % (self.asked if kind == b"I" else 0) + payload
         if key not in self.answers:
-            files, parts, path, data = load("cli/thin", "files"), frames.unpack(payload), b"", b""
-            if kind == b"W":
-                errno, path = files.write(parts[0], int(parts[1], 8), parts[2], [*self.argv[1:], *self.lines])
-            elif kind == b"I":
-                errno, data = files.read_up_to(0, int(parts[0]), parts[1] == b"l")
-                self.lines += data.split() if parts[1] == b"l" else []
-            elif files.was_named(parts[0], self.argv, self.seen):
-                folders = value_of(self.entries, b"PATH").split(b":") if parts[2] == b"p" else []
-                errno, path, data = files.find(parts[0], int(parts[1]), folders)
-            else:
-                errno = EACCES
+            files, folders = load("cli/thin", "files"), value_of(self.entries, b"PATH").split(b":")
+            parts = frames.unpack(payload)
+            errno, path, data = files.answer(kind, parts, self.argv[1:], self.seen, self.lines, folders)
             self.seen.append(data)
             self.answers[key] = frames.frame(b"F", frames.pack(b"%d" % errno, path, data))
         self.send(self.answers[key])
-
-    def use_allocation(self, payload: bytes) -> None:
-        """srun and salloc: what was asked for is run here; what came of it is told (again, to a daemon that restarted)."""
-        if b"J" not in self.answers:
-            hand_over()
-            from slurmbridge.cli import allocated
-
-            what, facts, *env = frames.unpack(payload)
-            code, status = allocated.use(self, what.decode(), facts, env)
-            self.answers[b"J"] = frames.frame(b"D", frames.pack(b"%d" % code, b"%d" % status))
-            self.code = code
-        self.send(self.answers[b"J"])
 
 
 # ---- the course of a command ----------------------------------------------------------------------------------------
@@ -355,13 +331,6 @@ def in_allocation(words: list[str], entries: list[bytes]) -> bool:
     """Whether an srun is a step of a job: then it needs the job's supervisor, not the daemon."""
     job = value_of(entries, b"SLURM_JOB_ID") or value_of(entries, b"SLURM_JOBID")
     return bool(job) or any(word.startswith("--jobid") for word in words)
-
-
-def hand_over() -> None:
-    """Signals as the interpreter starts a program with, for the step client."""
-    _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
-    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-    import_path()
 
 
 def main(words: list[str]) -> int:
@@ -400,13 +369,10 @@ def main(words: list[str]) -> int:
             return 1
         except Cut:
             connection.close()
-            absent, now = load("cli/thin", "absent"), time.monotonic()
-            if not end or now - began > absent.MESSAGE_TIMEOUT / 2:  # the first cut, or one after some calm
-                end = now + absent.MESSAGE_TIMEOUT
-            connection = None
-            if now < end and absent.may_repeat(argv, any(session.printed)):
-                time.sleep(absent.PAUSE)
-                connection = absent.wait_for(lambda: connect(command, entries)[0], end - now)
+            absent = load("cli/thin", "absent")
+            end = absent.patience(began, end)
+            again = absent.may_repeat(argv, any(session.printed))
+            connection = absent.return_of(lambda: connect(command, entries)[0], end) if again else None
     complain(command, "error: the connection to the controller was cut; what it did before is not known")
     return session.code
 

@@ -10,9 +10,24 @@ ENOENT, EACCES, EISDIR, EINVAL, EFBIG = 2, 13, 21, 22, 27
 FOLDER, FORMAT = 0o040000, 0o170000  # of st_mode
 
 
-def was_named(name: bytes, argv: list[bytes], seen: list[bytes]) -> bool:
+def answer(
+    kind: bytes, parts: list[bytes], typed: list[bytes], seen: list[bytes], lines: list[bytes], folders: list[bytes]
+) -> tuple[int, bytes, bytes]:
+    """(errno, path, content) for a question of the daemon: A, I or W. Words read at a prompt join `lines`."""
+    if kind == b"W":
+        return (*write(parts[0], int(parts[1], 8), parts[2], [*typed, *lines]), b"")
+    if kind == b"I":
+        errno, data = read_up_to(0, int(parts[0]), parts[1] == b"l")
+        lines += data.split() if parts[1] == b"l" else []
+        return errno, b"", data
+    if not was_named(parts[0], typed, seen):
+        return EACCES, b"", b""
+    return find(parts[0], int(parts[1]), folders if parts[2] == b"p" else [])
+
+
+def was_named(name: bytes, typed: list[bytes], seen: list[bytes]) -> bool:
     """Whether a name was typed (alone, or at the end of an option) or stands in a file that was sent already."""
-    return bool(name) and (any(word.endswith(name) for word in argv[1:]) or any(name in text for text in seen))
+    return bool(name) and (any(word.endswith(name) for word in typed) or any(name in text for text in seen))
 
 
 def find(name: bytes, limit: int, folders: list[bytes]) -> tuple[int, bytes, bytes]:
