@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from slurmbridge.model.accounts import Accounting, Assoc, Limits, Qos, UsageRow
 from slurmbridge.model.job import Job
 from slurmbridge.model.tres import Tres
+from slurmbridge.submit import associations
 
 _GRP_ASSOC = {"cpu": "AssocGrpCpuLimit", "mem": "AssocGrpMemLimit", "node": "AssocGrpNodeLimit"}
 _GRP_QOS = {"cpu": "QOSGrpCpuLimit", "mem": "QOSGrpMemLimit", "node": "QOSGrpNodeLimit"}
@@ -30,6 +31,14 @@ _MINUTES_QOS = {
     "cpu": "QOSMaxCpuMinutesPerJobLimit",
     "mem": "QOSMaxMemoryMinutesPerJob",
     "node": "QOSMaxNodeMinutesPerJob",
+}
+_NODE_QOS = {"cpu": "QOSMaxCpuPerNode", "mem": "QOSMaxMemoryPerNode"}
+_NODE_ASSOC = {"cpu": "AssocMaxCpuPerNode", "mem": "AssocMaxMemPerNode"}
+_RUN_USER = {"cpu": "MaxCpuRunMinsPerUser", "mem": "MaxMemoryRunMinsPerUser", "node": "MaxNodeRunMinsPerUser"}
+_RUN_ACCOUNT = {
+    "cpu": "MaxCpuRunMinsPerAccount",
+    "mem": "MaxMemoryRunMinsPerAccount",
+    "node": "MaxNodeRunMinsPerAccount",
 }
 _USED_ASSOC = {"cpu": "AssocGrpCPUMinutesLimit", "mem": "AssocGrpMemMinutes", "node": "AssocGrpNodeMinutes"}
 _RUN_ASSOC = {"cpu": "AssocGrpCPURunMinutesLimit", "mem": "AssocGrpMemRunMinutes", "node": "AssocGrpNodeRunMinutes"}
@@ -88,27 +97,40 @@ class LimitBook:
     """Looks limits up. One for each state of the accounting records."""
 
     def __init__(self, accounting: Accounting, usage: Sequence[UsageRow] = ()) -> None:
+        self._accounting = accounting
+        self._effective: dict[int, Limits] = {}
         self.qos = {qos.name: qos for qos in accounting.qos}
         self._by_id = {assoc.assoc_id: assoc for assoc in accounting.assocs}
         self._account = {assoc.account: assoc for assoc in accounting.assocs if not assoc.user}
         self._chains: dict[int, tuple[Assoc, ...]] = {}
-        self._used = self._used_minutes(usage)
-        self.any_run_minutes = any(qos.limits.grp_tres_run_mins for qos in accounting.qos) or any(
-            assoc.limits.grp_tres_run_mins for assoc in accounting.assocs
-        )
+        self._used, self._wall = self._used_minutes(usage)
+        self.any_run_minutes = any(
+            qos.limits.grp_tres_run_mins or qos.max_tres_run_mins_per_user or qos.max_tres_run_mins_per_account
+            for qos in accounting.qos
+        ) or any(assoc.limits.grp_tres_run_mins or assoc.limits.grp_tres_mins for assoc in accounting.assocs)
         self.any = any(_has(qos.limits) or _has_qos(qos) for qos in accounting.qos) or any(
             _has(assoc.limits) for assoc in accounting.assocs
         )
 
-    def _used_minutes(self, usage: Sequence[UsageRow]) -> dict[int, dict[str, float]]:
-        """TRES-minutes that each association and those below it used."""
+    def _used_minutes(self, usage: Sequence[UsageRow]) -> tuple[dict[int, dict[str, float]], dict[int, float]]:
+        """TRES-minutes, and minutes of wall time, that each limited association and those below it used."""
         found: dict[int, dict[str, float]] = {}
+        wall: dict[int, float] = {}
         for row in usage:
             for assoc in self.chain(row.assoc_id):
+                if assoc.limits.grp_wall is not None:
+                    wall[assoc.assoc_id] = wall.get(assoc.assoc_id, 0.0) + row.wall_s / 60
                 if assoc.limits.grp_tres_mins:
                     counts = found.setdefault(assoc.assoc_id, {})
                     for name, seconds in row.raw:
                         counts[name] = counts.get(name, 0.0) + seconds / 60
+        return found, wall
+
+    def _limits_of(self, assoc: Assoc) -> Limits:
+        """Its own and those of a user or job that it takes from above."""
+        found = self._effective.get(assoc.assoc_id)
+        if found is None:
+            found = self._effective[assoc.assoc_id] = associations.effective_limits(self._accounting, assoc)
         return found
 
     def chain(self, assoc_id: int) -> tuple[Assoc, ...]:
@@ -150,21 +172,31 @@ class LimitBook:
                 return reason
             bound |= _bounds(qos.limits)
         for place, assoc in enumerate(self.chain(spec.assoc_id)):
-            reason = _assoc_refusal(assoc, place == 0, tres, minutes, counters, bound)
+            reason = _group_refusal(assoc, tres, minutes, counters, bound)
+            if not reason and place == 0:
+                reason = _own_refusal(assoc, self._limits_of(assoc), tres, minutes, counters, bound)
             if not reason:
-                reason = self._minutes_refusal(assoc, tres, minutes, safe)
+                reason = self._minutes_refusal(assoc, tres, minutes, counters, safe)
             if reason:
                 return reason
         return ""
 
-    def _minutes_refusal(self, assoc: Assoc, tres: Tres, minutes: int | None, safe: bool) -> str:
-        """GrpTRESMins. `safe`: the whole run has to fit in what is left."""
+    def _minutes_refusal(self, assoc: Assoc, tres: Tres, minutes: int | None, counters: Counters, safe: bool) -> str:
+        """GrpTRESMins and GrpWall. `safe`: the whole run has to fit in what is left and others do not still need."""
         used = self._used.get(assoc.assoc_id, {})
+        running = counters.minutes.get(("assoc", str(assoc.assoc_id)), {})
         asked = dict(tres)
+        length = math.inf if minutes is None else minutes
         for name, most in assoc.limits.grp_tres_mins:
-            more = asked.get(name, 0) * (minutes or 0) if safe else 0
-            if used.get(name, 0.0) >= most or used.get(name, 0.0) + more > most:
+            before = used.get(name, 0.0)
+            wanted = asked.get(name, 0) * length if asked.get(name) else 0.0
+            if before >= most or (safe and wanted and before + running.get(name, 0.0) + wanted > most):
                 return _reason(_USED_ASSOC, "AssocGrp{}Minutes", name)
+        wall = assoc.limits.grp_wall
+        if wall is not None:
+            before = self._wall.get(assoc.assoc_id, 0.0)
+            if before >= wall or (safe and minutes is not None and before + minutes > wall):
+                return "AssocGrpWallLimit"
         return ""
 
     @staticmethod
@@ -178,6 +210,9 @@ class LimitBook:
             _over(limits.max_tres_per_job, tres, None, group, _JOB_QOS, "QOSMax{}PerJob"),
             _over(qos.max_tres_per_account, tres, counters, account, _ACCOUNT_QOS, "Max{}PerAccount"),
             _over(qos.max_tres_per_user, tres, counters, user, _USER_QOS, "QOSMax{}PerUser"),
+            _over_node(limits, tres, _NODE_QOS, "QOSMax{}PerNode"),
+            _over_running(qos.max_tres_run_mins_per_account, tres, minutes, counters, account, _RUN_ACCOUNT, "Account"),
+            _over_running(qos.max_tres_run_mins_per_user, tres, minutes, counters, user, _RUN_USER, "User"),
         ):
             if word:
                 return word
@@ -210,9 +245,8 @@ class LimitBook:
         return ""
 
 
-def _assoc_refusal(
-    assoc: Assoc, is_own: bool, tres: Tres, minutes: int | None, counters: Counters, bound: set[str]
-) -> str:
+def _group_refusal(assoc: Assoc, tres: Tres, minutes: int | None, counters: Counters, bound: set[str]) -> str:
+    """What an association and all below it may run together."""
     limits = assoc.limits
     key: _Key = ("assoc", str(assoc.assoc_id))
     group = tuple(pair for pair in limits.grp_tres if f"grp:{pair[0]}" not in bound)
@@ -222,25 +256,31 @@ def _assoc_refusal(
     running = counters.jobs.get(key, 0)
     if limits.grp_jobs is not None and "grp_jobs" not in bound and running >= limits.grp_jobs:
         return "AssocGrpJobsLimit"
+    only_group = Limits(grp_tres_run_mins=limits.grp_tres_run_mins)
+    return _over_minutes(
+        only_group, tres, minutes, counters, key, _MINUTES_ASSOC, "", _RUN_ASSOC, "AssocGrp{}RunMinutes"
+    )
+
+
+def _own_refusal(
+    assoc: Assoc, limits: Limits, tres: Tres, minutes: int | None, counters: Counters, bound: set[str]
+) -> str:
+    """What one job of the association, and the association itself, may run."""
+    key: _Key = ("assoc", str(assoc.assoc_id))
     each = tuple(pair for pair in limits.max_tres_per_job if f"job:{pair[0]}" not in bound)
     word = _over(each, tres, None, key, _JOB_ASSOC, "AssocMax{}PerJob")
     if word:
         return word
+    word = "" if "per_node" in bound else _over_node(limits, tres, _NODE_ASSOC, "AssocMax{}PerNode")
+    if word:
+        return word
+    only_job = Limits(max_tres_mins_per_job=limits.max_tres_mins_per_job)
     word = _over_minutes(
-        limits,
-        tres,
-        minutes,
-        counters,
-        key,
-        _MINUTES_ASSOC,
-        "AssocMax{}MinutesPerJob",
-        _RUN_ASSOC,
-        "AssocGrp{}RunMinutes",
+        only_job, tres, minutes, counters, key, _MINUTES_ASSOC, "AssocMax{}MinutesPerJob", _RUN_ASSOC, ""
     )
     if word:
         return word
-    if not is_own:
-        return ""
+    running = counters.jobs.get(key, 0)
     if limits.max_jobs is not None and "max_jobs" not in bound and running >= limits.max_jobs:
         return "AssocMaxJobsLimit"
     if limits.max_wall is not None and "max_wall" not in bound and minutes is not None and minutes > limits.max_wall:
@@ -261,6 +301,39 @@ def _over(
     return ""
 
 
+def _over_node(limits: Limits, tres: Tres, table: Mapping[str, str], pattern: str) -> str:
+    """MaxTRESPerNode: what the job gets on average on each of its nodes."""
+    if not limits.max_tres_per_node:
+        return ""
+    asked = dict(tres)
+    nodes = max(asked.get("node", 1), 1)
+    for name, most in limits.max_tres_per_node:
+        if asked.get(name, 0) > most * nodes:
+            return _reason(table, pattern, name)
+    return ""
+
+
+def _over_running(
+    limits: Tres,
+    tres: Tres,
+    minutes: int | None,
+    counters: Counters,
+    key: _Key,
+    table: Mapping[str, str],
+    whose: str,
+) -> str:
+    """MaxTRESRunMins: TRES x minutes that a user's or account's jobs may still have to run."""
+    if not limits:
+        return ""
+    asked, running = dict(tres), counters.minutes.get(key, {})
+    length = math.inf if minutes is None else minutes
+    for name, most in limits:
+        count = asked.get(name, 0)
+        if count and running.get(name, 0.0) + count * length > most:
+            return _reason(table, f"Max{{}}RunMinsPer{whose}", name)
+    return ""
+
+
 def _over_minutes(
     limits: Limits,
     tres: Tres,
@@ -272,16 +345,17 @@ def _over_minutes(
     group: Mapping[str, str],
     group_pattern: str,
 ) -> str:
-    """MaxTRESMins of one job, and GrpTRESRunMins of all that run. A run without limit breaks neither."""
-    if minutes is None or not (limits.max_tres_mins_per_job or limits.grp_tres_run_mins):
+    """MaxTRESMins of one job, and GrpTRESRunMins of all that run. A run without limit breaks both."""
+    if not (limits.max_tres_mins_per_job or limits.grp_tres_run_mins):
         return ""
     asked = dict(tres)
+    length = math.inf if minutes is None else minutes
     for name, most in limits.max_tres_mins_per_job:
-        if asked.get(name, 0) * minutes > most:
+        if asked.get(name) and asked[name] * length > most:
             return _reason(each, each_pattern, name)
     running = counters.minutes.get(key, {})
     for name, most in limits.grp_tres_run_mins:
-        more = asked.get(name, 0) * minutes
+        more = asked[name] * length if asked.get(name) else 0.0
         if more and running.get(name, 0.0) + more > most:
             return _reason(group, group_pattern, name)
     return ""
@@ -291,6 +365,7 @@ def _bounds(limits: Limits) -> set[str]:
     """What a QOS limits: associations' limits of the same kind no longer count."""
     found = {f"grp:{name}" for name, _ in limits.grp_tres} | {f"job:{name}" for name, _ in limits.max_tres_per_job}
     found |= {name for name in ("grp_jobs", "max_jobs", "max_wall") if getattr(limits, name) is not None}
+    found |= {"per_node"} if limits.max_tres_per_node else set()
     return found
 
 
@@ -303,5 +378,7 @@ def _has_qos(qos: Qos) -> bool:
         qos.max_tres_per_user
         or qos.max_tres_per_account
         or qos.min_tres_per_job
+        or qos.max_tres_run_mins_per_user
+        or qos.max_tres_run_mins_per_account
         or qos.max_jobs_per_account is not None
     )

@@ -54,6 +54,8 @@ def check(
     reason = _submit_limit(user, tasks, qos, assoc, accounting, count_jobs) if count_jobs is not None else None
     if reason is None and qos is not None and "DenyOnLimit" in qos.flags:
         reason = next(_broken(request_tres, minutes, qos), None)
+        if reason is None and assoc is not None:
+            reason = next(_broken_assoc(request_tres, minutes, qos, assoc, accounting), None)
     return Refused(errno=SlurmErrno.ACCOUNTING_POLICY, before=(reason,)) if reason is not None else None
 
 
@@ -70,6 +72,9 @@ def _submit_limit(
             return "QOSGrpSubmitJobsLimit"
         if qos.limits.max_submit is not None and count_jobs(user, "", qos.name) + tasks > qos.limits.max_submit:
             return "QOSMaxSubmitJobPerUserLimit"
+        most = qos.max_submit_per_account
+        if most is not None and assoc is not None and count_jobs("", assoc.account, qos.name) + tasks > most:
+            return "MaxSubmitJobsPerAccount"
     if assoc is None:
         return None
     most = associations.effective_limits(accounting, assoc).max_submit
@@ -94,7 +99,7 @@ def _broken(request: Tres, minutes: int | None, qos: Qos) -> Iterator[str]:
             yield _reason("Job", name)
     for name, most in limits.max_tres_per_node:
         if most >= 0 and count(request, name) > most * nodes:
-            yield _reason("Node", name)
+            yield f"QOSMax{_word(name, per_job=False)}PerNode"
     for name, most in qos.max_tres_per_user:
         if most >= 0 and count(request, name) > most:
             yield _reason("User", name)
@@ -107,10 +112,42 @@ def _broken(request: Tres, minutes: int | None, qos: Qos) -> Iterator[str]:
     for name, least in qos.min_tres_per_job:
         if least > 0 and count(request, name) < least:
             yield "QOSMinCpuNotSatisfied" if name == "cpu" else f"QOSMin{_word(name, per_job=False)}"
+    for name, most in limits.max_tres_mins_per_job:
+        if minutes is not None and count(request, name) * minutes > most:
+            limit = "Limit" if name == "cpu" else ""
+            yield f"QOSMax{_word(name, per_job=False)}MinutesPerJob{limit}"
     if limits.max_wall is not None and (minutes is None or minutes > limits.max_wall):
         yield "QOSMaxWallDurationPerJobLimit"
     if limits.grp_wall is not None and (minutes is None or minutes > limits.grp_wall):
         yield "QOSGrpWallLimit"
+
+
+def _broken_assoc(request: Tres, minutes: int | None, qos: Qos, assoc: Assoc, accounting: Accounting) -> Iterator[str]:
+    """The same of associations, but for what the QOS limits itself."""
+    bound = {name for name, _ in qos.limits.grp_tres}
+    for each in (assoc, *associations.ancestors(accounting, assoc)):
+        for name, most in each.limits.grp_tres:
+            if name not in bound and count(request, name) > most:
+                yield f"AssocGrp{_word(name, per_job=True)}{'' if _word(name, True) == 'GRES' else 'Limit'}"
+    limits = associations.effective_limits(accounting, assoc)
+    bound = {name for name, _ in qos.limits.max_tres_per_job}
+    nodes = max(count(request, "node"), 1)
+    for name, most in limits.max_tres_per_job:
+        if name not in bound and count(request, name) > most:
+            yield f"AssocMax{_word(name, per_job=True)}PerJob{'Limit' if name in ('cpu', 'node') else ''}"
+    for name, most in limits.max_tres_per_node:
+        if not qos.limits.max_tres_per_node and count(request, name) > most * nodes:
+            yield f"AssocMax{_word(name, per_job=True)}PerNode"
+    for name, most in limits.max_tres_mins_per_job:
+        if minutes is not None and count(request, name) * minutes > most:
+            yield f"AssocMax{_word(name, per_job=True)}MinutesPerJob{'Limit' if name == 'cpu' else ''}"
+    if (
+        limits.max_wall is not None
+        and qos.limits.max_wall is None
+        and minutes is not None
+        and minutes > limits.max_wall
+    ):
+        yield "AssocMaxWallDurationPerJobLimit"
 
 
 def within_partitions(
