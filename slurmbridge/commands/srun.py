@@ -6,7 +6,6 @@ be refused without an allocation is refused here. An srun with a job id in its e
 
 from __future__ import annotations
 
-import os
 
 from slurmbridge.commands.allocating import Wish, allocate, as_told, give_back, one_job, read_wish
 from slurmbridge.commands.effects import Call, Command, HandOver, Print, Recall, Returned, Site
@@ -77,7 +76,7 @@ def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
         text = f"--distribution={layout}: only block, cyclic and plane=N place tasks"
         yield from complain(who, error(text, 1))
     for draft in drafts:
-        draft.values.setdefault("name", os.path.basename(line.operands[0]) if line.operands else "srun")
+        draft.values.setdefault("name", line.operands[0].rpartition("/")[2] if line.operands else "srun")
 
 
 def _refuse(who: Speaker, bad: Bad, line: CommandLine) -> Steps:
