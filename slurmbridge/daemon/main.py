@@ -21,6 +21,7 @@ from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.names import Names
 from slurmbridge.daemon.planning import Planning
 from slurmbridge.daemon.server import Connection, Service
+from slurmbridge.lang.slurm_conf import why_without_effect
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.runtime.local import LocalRuntime
 from slurmbridge.store.backup import DATABASE
@@ -91,6 +92,9 @@ class Daemon:
             tasks.append(loop.create_task(self._every(DEADLINE_EVERY_S, self._end_forsaken)))
             tasks.append(loop.create_task(controller.retaining.run()))
             controller.sample()
+            for place, line, key in self.config.without_effect:
+                why = why_without_effect(key)
+                log.warning("event=config.without_effect key=%r at=%s:%d why=%r", key, place, line, why)
             self._tell_ready(ready_fd)
             log.info(
                 "event=daemon.up pid=%d socket=%s jobs=%d", os.getpid(), self.socket_path, len(controller.memory.table)

@@ -22,13 +22,19 @@ from slurmbridge.lang.slurm_conf_keys import BY_NAME, ConfKey, Kind
 from slurmbridge.lang.slurm_conf_lines import ConfLine, Pair, included_names, read_lines, resolve_name
 from slurmbridge.lang.slurm_conf_nodes import WITHOUT_EFFECT as NODE_KEYS
 from slurmbridge.lang.slurm_conf_nodes import read_down_nodes, read_node_sets, read_nodes
+from slurmbridge.lang.slurm_conf_partitions import SHOWN_ONLY, read_partitions
 from slurmbridge.lang.slurm_conf_partitions import WITHOUT_EFFECT as PARTITION_KEYS
-from slurmbridge.lang.slurm_conf_partitions import read_partitions
 from slurmbridge.lang.slurm_conf_settings import FIELDS, check
 from slurmbridge.model.cluster import ClusterConfig, Device, NodeConf, Partition
 
 RECORDS = ("nodename", "partitionname", "nodeset", "downnodes")
-COMPANIONS = (DBD, "gres.conf", "topology.conf", "topology.yaml")
+WHOLE_FILES = {
+    "topology.conf": "jobs are placed without regard to switches in this release",
+    "topology.yaml": "jobs are placed without regard to switches in this release",
+    "cgroup.conf": "supervisors measure and limit jobs in their own way",
+}
+"""Companions of which nothing takes effect, with the reason."""
+COMPANIONS = (DBD, "gres.conf", *WHOLE_FILES)
 """Files beside slurm.conf that belong to the cluster's description; any of them may be absent."""
 IGNORED_RECORDS = ("poweraction",)
 
@@ -41,8 +47,10 @@ def why_without_effect(key: str) -> str:
     if record == DBD:
         return DBD_KEYS.get(name, "")
     if name:
-        tables = {"NodeName": NODE_KEYS, "PartitionName": PARTITION_KEYS}
+        tables = {"NodeName": NODE_KEYS, "PartitionName": {**PARTITION_KEYS, **SHOWN_ONLY}}
         return tables.get(record, {}).get(name.lower(), "")
+    if key in WHOLE_FILES:
+        return WHOLE_FILES[key]
     known = BY_NAME.get(key.lower())
     return known.why if known else "nodes are not switched on or off"
 
@@ -91,11 +99,25 @@ def read_cluster(files: Mapping[str, str], conf_name: str, *, cpus: int, memory_
         down_nodes=read_down_nodes(records["downnodes"], nodes),
         gres_types=gres_types,
         values=tuple((BY_NAME[name].name, pair.value) for name, pair in plain.items()),
-        without_effect=tuple(sorted([*notes, *nodes.without_effect], key=lambda note: note[1])) + accounts.notes,
+        without_effect=tuple(sorted([*notes, *nodes.without_effect], key=lambda note: note[1]))
+        + accounts.notes
+        + _whole_files(files, conf_name),
         retention=accounts.retention,
         dbd_values=accounts.shown,
     )
     return _derived(msgspec.structs.replace(config, **_control(hosts, plain), **_settings(plain)), plain)
+
+
+def _whole_files(files: Mapping[str, str], conf_name: str) -> tuple[tuple[str, int, str], ...]:
+    """Companions that say something, though nothing of it takes effect: (path, first line that says it, name)."""
+    found = []
+    for name in WHOLE_FILES:
+        path = companion(conf_name, name)
+        lines = enumerate(files.get(path, "").splitlines(), 1)
+        first = next((number for number, line in lines if line.partition("#")[0].strip()), None)
+        if first is not None:
+            found.append((path, first, name))
+    return tuple(found)
 
 
 def _take_plain(line: ConfLine, plain: dict[str, Pair], notes: list[tuple[str, int, str]]) -> None:

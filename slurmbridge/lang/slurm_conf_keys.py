@@ -280,7 +280,7 @@ KEYS: Final[tuple[ConfKey, ...]] = (
     _k("TLSType", _T, "tls/none", _AUTH),
     _k("TmpFS", _T, "/tmp", "jobs get the temporary folder of their node"),
     _k("TopologyParam", _T, "(null)", "switches are those of topology.conf"),
-    _k("TopologyPlugin", _T, "topology/flat"),
+    _k("TopologyPlugin", _T, "topology/flat", "jobs are placed without regard to switches in this release"),
     _k("TrackWCKey", _B, "no"),
     _k("TreeWidth", _N, "16", _NET),
     _k("UsePam", _B, "no", "jobs start without a PAM session"),

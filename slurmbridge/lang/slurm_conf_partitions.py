@@ -27,6 +27,19 @@ WITHOUT_EFFECT = {
     "topology": "switches are those of topology.conf",
     "selecttypeparameters": "the cluster's SelectTypeParameters hold for every partition",
 }
+SHOWN_ONLY = {
+    "allocnodes": "jobs may be submitted from every host that reaches the daemon",
+    "exclusivetopo": "switches are not known to the scheduler in this release",
+    "gracetime": "running jobs are not preempted in this release",
+    "maxcpuspersocket": "CPUs of a node are not limited by socket",
+    "maxmempercpu": "a job's memory is limited by its nodes alone",
+    "maxmempernode": "a job's memory is limited by its nodes alone",
+    "preemptmode": "running jobs are not preempted in this release",
+    "suspendtime": "nodes are not switched off",
+    "defcpupergpu": "jobs get the CPUs that they ask for",
+    "defmempergpu": "memory per GPU is that of the cluster",
+}
+"""Kept for `scontrol show partition`, without effect."""
 _STATES = {"up": "UP", "down": "DOWN", "drain": "DRAIN", "drained": "DRAIN", "inactive": "INACTIVE"}
 
 
@@ -157,6 +170,8 @@ def _read_line(
     changes: dict[str, Any] = {"name": line.head.value}
     for pair in line.pairs[1:]:
         key = pair.key.lower()
+        if key in SHOWN_ONLY:
+            notes.append((pair.file, pair.line, f"PartitionName {pair.key}"))
         if key == "nodes":
             changes["nodes"], changes["nodes_text"] = members(pair, nodes, sets), pair.value
         elif key == "exclusive":

@@ -91,7 +91,8 @@ def of_partition(job: Job, partition: Partition, size: int) -> Blocked | None:
         if not allowed and name in denied:
             told = f"{partition.name} denies {','.join(denied)} including {name}"
             return Blocked(reason, f"Job's {word} not permitted to use this partition ({told})")
-    if partition.allow_groups and spec.uid != 0 and spec.group not in partition.allow_groups:
+    only_group = len(set(spec.groups) - {spec.gid}) == 0  # names of others are known where the job was submitted
+    if partition.allow_groups and spec.uid != 0 and only_group and spec.group not in partition.allow_groups:
         return Blocked(Reason.PARTITION_CONFIG)
     if partition.root_only and spec.uid != 0:
         return Blocked(Reason.PARTITION_CONFIG)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from slurmbridge.errors import ConfigError
-from slurmbridge.lang.slurm_conf import default_cluster, included_files, read_cluster
+from slurmbridge.lang.slurm_conf import default_cluster, included_files, read_cluster, why_without_effect
 from slurmbridge.lang.slurm_conf_keys import KEYS
 from slurmbridge.lang.slurm_conf_settings import FIELDS
 from slurmbridge.model.cluster import ClusterConfig
@@ -162,3 +162,21 @@ def test_four_thousand_nodes_in_sixty_partitions_load_in_under_two_seconds() -> 
     config = read("\n".join(lines), **{"/etc/gres.conf": "Name=gpu Type=a100 File=/dev/nvidia[0-3]\n"})
     assert time.perf_counter() - start < 2
     assert len(config.nodes) == 4000
+
+
+def test_files_and_keys_of_partitions_without_effect_are_listed_with_their_reasons() -> None:
+    files = {
+        "/etc/slurm.conf": "ClusterName=c\nNodeName=n1\nPartitionName=p Nodes=n1 PreemptMode=REQUEUE AllocNodes=login\n",
+        "/etc/topology.conf": "# switches\n\nSwitchName=s Nodes=n1\n",
+        "/etc/cgroup.conf": "CgroupPlugin=disabled\n",
+        "/etc/topology.yaml": "# nothing\n",
+    }
+    config = read_cluster(files, "/etc/slurm.conf", cpus=1, memory_mib=1)
+    assert config.without_effect == (
+        ("/etc/slurm.conf", 3, "PartitionName PreemptMode"),
+        ("/etc/slurm.conf", 3, "PartitionName AllocNodes"),
+        ("/etc/topology.conf", 3, "topology.conf"),
+        ("/etc/cgroup.conf", 1, "cgroup.conf"),
+    )
+    assert all(why_without_effect(key) for _, _, key in config.without_effect)
+    assert config.partitions[0].preempt_mode == "REQUEUE"
