@@ -6,7 +6,6 @@ be refused without an allocation is refused here. An srun with a job id in its e
 
 from __future__ import annotations
 
-
 from slurmbridge.commands.allocating import Wish, allocate, as_told, give_back, one_job, read_wish
 from slurmbridge.commands.effects import Call, Command, HandOver, Print, Recall, Returned, Site
 from slurmbridge.commands.submitting import Speaker, Steps, Stop, complain

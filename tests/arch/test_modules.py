@@ -45,6 +45,7 @@ OURS_ALLOWED = (
     "slurmbridge.cli.srun_",
     "slurmbridge.cli.allocated",
     "slurmbridge.cli.guests",
+    "slurmbridge.cli.thin",
     "slurmbridge.spool",
     "slurmbridge.errors",
     "slurmbridge.submit.stdlib_options",
