@@ -74,11 +74,16 @@ class Core:
         history: Sequence[Job] = (),
         ops: Sequence[Op] = (),
         new_ids: bool = False,
+        placed: bool = False,
     ) -> asyncio.Future[None]:
-        """Take these records over. history: finished runs that only the store keeps (an earlier restart)."""
+        """Take these records over. history: finished runs that only the store keeps (an earlier restart).
+
+        placed: `place` was called for each already.
+        """
         changed = list(jobs)
-        for job in jobs:
-            self.place(job)
+        if not placed:
+            for job in jobs:
+                self.place(job)
         changed += self._follow(jobs)
         writes: list[Op] = [*ops, PutJobs(jobs=(*history, *changed))]
         if new_ids:

@@ -19,6 +19,7 @@ from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Eviction, Plan, Start, Verdict
 from slurmbridge.model.states import Reason
+from slurmbridge.store.protocol import PutSteps
 from slurmbridge.store.usage import decay
 
 USAGE_EVERY_S = 30.0
@@ -209,7 +210,11 @@ class Plans:
         if not started:
             return
         latest = {job.job_id: job for job in records}
-        durable = core.update(list(latest.values()), new_ids=new_ids)
+        steps = tuple(step for job in started if (step := starts.batch_step(job)) is not None)
+        for step in steps:
+            table.put_step(step)
+        ops = (PutSteps(steps=steps),) if steps else ()
+        durable = core.update(list(latest.values()), ops=ops, new_ids=new_ids, placed=True)
         durable.add_done_callback(lambda done: self.launch(started) if done.exception() is None else None)
 
     def _has_room(self, item: Start) -> bool:

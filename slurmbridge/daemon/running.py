@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
@@ -18,10 +18,9 @@ from slurmbridge.daemon.requests import Blobs, decode_environment
 from slurmbridge.lifecycle.ends import Death, settle
 from slurmbridge.manifest.launch import UserEntry, build_launch
 from slurmbridge.model.accounts import UsageRow
-from slurmbridge.model.job import Allocation, Job, NodeShare, Step, StepId
+from slurmbridge.model.job import Job, Step
 from slurmbridge.model.plan import Eviction
 from slurmbridge.model.states import JobFlag
-from slurmbridge.model.tres import Tres
 from slurmbridge.runtime.protocol import Ended, Launch, Lost, Report, RunKey, Runtime, Started, StepChanged
 from slurmbridge.store.protocol import Op, PutSteps
 from slurmbridge.store.usage import charge
@@ -123,28 +122,7 @@ class Running:
 
     def _started(self, job: Job, report: Started) -> None:
         self.core.note_ready(job)
-        step = self._batch_step(job)
-        ops: list[Op] = []
-        if step is not None:
-            self.core.memory.table.put_step(step)
-            ops.append(PutSteps(steps=(step,)))
-        self._acknowledge_after(self.core.journal.write(ops) if ops else None, report)
-
-    def _batch_step(self, job: Job) -> Step | None:
-        if not job.spec.is_batch or job.allocation is None or job.het_offset:
-            return None
-        first = job.allocation.nodes[0]
-        return Step(
-            job_id=job.job_id,
-            restarts=job.restarts,
-            step_id=StepId.BATCH.value,
-            name="batch",
-            start_time=job.start_time or self.core.clock(),
-            nodes=(first.node,),
-            num_tasks=1,
-            cpus=first.cpus,
-            tres=_tres_of(first, job.allocation),
-        )
+        self.runtime.acknowledge(report.key, report.sequence)
 
     def _step_changed(self, job: Job, report: StepChanged) -> None:
         table = self.core.memory.table
@@ -233,23 +211,13 @@ class Running:
             if part.job_id != leader.job_id and holds_resources(part) and not is_over(part):
                 self.runtime.kill(_key(part), Death.EXIT.value)
 
-    def _acknowledge_after(self, durable: asyncio.Future[None] | None, report: Report) -> None:
-        acknowledge: Callable[[], None] = lambda: self.runtime.acknowledge(report.key, report.sequence)  # noqa: E731
-        if durable is None:
-            acknowledge()
-        else:
-            durable.add_done_callback(lambda done: acknowledge() if done.exception() is None else None)
+    def _acknowledge_after(self, durable: asyncio.Future[None], report: Report) -> None:
+        def acknowledge(done: asyncio.Future[None]) -> None:
+            if done.exception() is None:
+                self.runtime.acknowledge(report.key, report.sequence)
+
+        durable.add_done_callback(acknowledge)
 
 
 def _key(job: Job) -> RunKey:
     return RunKey(job.job_id, job.restarts)
-
-
-def _tres_of(share: NodeShare, allocation: Allocation) -> Tres:
-    """What a batch script has: the job's share of its first node, of what the job's own sum names."""
-    held = {"cpu": share.cpus, "mem": share.memory_mib, "node": 1}
-    for device in share.devices:
-        for name in ("gres/gpu", f"gres/gpu:{device.type}"):
-            held[name] = held.get(name, 0) + device.milli
-    names = ("cpu", "mem", *(name for name, _ in allocation.tres if name.startswith("gres/")), "node")
-    return tuple((name, held[name]) for name in names if name in held)

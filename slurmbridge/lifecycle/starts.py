@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from slurmbridge.lifecycle.dependencies import is_satisfied
 from slurmbridge.model.cluster import Partition
-from slurmbridge.model.job import Allocation, Job
+from slurmbridge.model.job import Allocation, Job, NodeShare, Step, StepId
 from slurmbridge.model.states import JobState, Reason
+from slurmbridge.model.tres import Tres
 from slurmbridge.model.units import UNLIMITED
 
 
@@ -55,3 +56,31 @@ def start(job: Job, allocation: Allocation, partition: Partition | None, now: fl
         derived_exit_code=0,
         last_sched_eval=now,
     )
+
+
+def batch_step(job: Job) -> Step | None:
+    """The batch step of a run that has started, None when it has none: no script, or a further component."""
+    if not job.spec.is_batch or job.allocation is None or job.het_offset:
+        return None
+    first = job.allocation.nodes[0]
+    return Step(
+        job_id=job.job_id,
+        restarts=job.restarts,
+        step_id=StepId.BATCH.value,
+        name="batch",
+        start_time=job.start_time or 0.0,
+        nodes=(first.node,),
+        num_tasks=1,
+        cpus=first.cpus,
+        tres=_tres_of(first, job.allocation),
+    )
+
+
+def _tres_of(share: NodeShare, allocation: Allocation) -> Tres:
+    """What a batch script has: the job's share of its first node, of what the job's own sum names."""
+    held = {"cpu": share.cpus, "mem": share.memory_mib, "node": 1}
+    for device in share.devices:
+        for name in ("gres/gpu", f"gres/gpu:{device.type}"):
+            held[name] = held.get(name, 0) + device.milli
+    names = ("cpu", "mem", *(name for name, _ in allocation.tres if name.startswith("gres/")), "node")
+    return tuple((name, held[name]) for name in names if name in held)

@@ -283,8 +283,7 @@ def job_env(job: Job, config: ClusterConfig, *, components: Sequence[Job] = (), 
 
 
 def _filled(at: Situation, rules: Sequence[tuple[str, Rule]]) -> dict[str, str]:
-    found = ((name, rule(at)) for name, rule in rules)
-    return {name: value for name, value in found if value is not None}
+    return {name: value for name, rule in rules if (value := rule(at)) is not None}
 
 
 def allocation_env(job: Job, config: ClusterConfig, *, submit_dir: str) -> dict[str, str]:
@@ -305,10 +304,13 @@ def batch_env(
     *,
     components: Sequence[Job] = (),
     daemon_addr: str,
+    of_job: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Every SLURM_* variable of the batch script, and the others that Slurm sets. `nodes` is not looked at: device
-    indexes are in the allocation."""
-    env = {**LAUNCHERS, **job_env(job, config, components=components, daemon_addr=daemon_addr), **OF_THE_BATCH_STEP}
+    indexes are in the allocation. `of_job`: what `job_env` gives, where it is known already."""
+    if of_job is None:
+        of_job = job_env(job, config, components=components, daemon_addr=daemon_addr)
+    env = {**LAUNCHERS, **of_job, **OF_THE_BATCH_STEP}
     if job.allocation is None or not job.allocation.nodes:
         return env
     first = job.allocation.nodes[0]

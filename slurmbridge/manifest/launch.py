@@ -38,10 +38,10 @@ def build_launch(
     shares = job.allocation.nodes if job.allocation else ()
     counts = task_counts(spec, shares)
     submitted = dict(env)
-    full = {**submitted, **batch_env(job, config, nodes, components=components, daemon_addr=daemon_addr)}
+    base = job_env(job, config, components=components, daemon_addr=daemon_addr)
+    full = {**submitted, **batch_env(job, config, nodes, components=components, daemon_addr=daemon_addr, of_job=base)}
     full["SLURM_SUBMIT_DIR"] = _submit_dir(job, submitted)
     full.setdefault("TMPDIR", "/tmp")
-    base = job_env(job, config, components=components, daemon_addr=daemon_addr)
     base["SLURM_SUBMIT_DIR"] = full["SLURM_SUBMIT_DIR"]
     over = partition.over_time_limit if partition is not None and partition.over_time_limit is not None else None
     over = config.over_time_limit if over is None else over

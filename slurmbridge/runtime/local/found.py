@@ -38,21 +38,26 @@ def remember_boot(state: str) -> None:
     claim.write_file(os.path.join(state, BOOT), process.boot_id().encode("ascii"))
 
 
-def folders(spool: str, key: RunKey) -> list[str]:
-    """Of all ranks of a run, rank 0 first."""
-    ranks = sorted(rank for job, restarts, rank in claims(spool) if (job, restarts) == (key.job_id, key.restarts))
-    return [os.path.join(spool, claim.folder_name(key.job_id, key.restarts, rank)) for rank in ranks]
+def folders(spool: str, key: RunKey, ranks: int = 0) -> list[str]:
+    """Of all ranks of a run, rank 0 first. `ranks`: how many it has; 0 = not known, the whole spool is listed."""
+    found = (
+        range(ranks)
+        if ranks
+        else sorted(rank for job, restarts, rank in claims(spool) if (job, restarts) == (key.job_id, key.restarts))
+    )
+    paths = [os.path.join(spool, claim.folder_name(key.job_id, key.restarts, rank)) for rank in found]
+    return [path for path in paths if not ranks or os.path.isdir(path)]
 
 
-def examine(spool: str, key: RunKey) -> tuple[str, Value]:
-    """(verdict, exit record or message). Kills what a dead supervisor left."""
+def examine(spool: str, key: RunKey, ranks: int = 0) -> tuple[str, Value]:
+    """(verdict, exit record or message). Kills what a dead supervisor left. `ranks`: as for `folders`."""
     head = os.path.join(spool, claim.folder_name(key.job_id, key.restarts, 0))
     record = claim.read_json(os.path.join(head, claim.RECORD))
     if record is not None and claim.is_alive(record):
         return ALIVE, {}
     ended = claim.read_json(os.path.join(head, claim.EXIT)) if record is not None else None
     busy = False
-    for folder in folders(spool, key):
+    for folder in folders(spool, key, ranks):
         each = claim.read_json(os.path.join(folder, claim.RECORD))
         if each is not None and not _is_clean(folder, each):
             busy = True
@@ -101,8 +106,8 @@ def _kill(pid: int) -> bool:
     return False
 
 
-def release_run(spool: str, key: RunKey) -> None:
+def release_run(spool: str, key: RunKey, ranks: int = 0) -> None:
     """Remove all folders of a run, and the job's pointer when it means this run."""
     claim.drop_pointer(spool, key.job_id, key.restarts)
-    for folder in folders(spool, key):
+    for folder in folders(spool, key, ranks):
         claim.release(folder)

@@ -33,10 +33,11 @@ LOOK_FIRST_S, LOOK_LAST_S = 0.02, 1.0
 class Run:
     """What the daemon's process remembers of a run."""
 
-    __slots__ = ("channels", "ended_here", "is_ended", "key", "look_s", "looking", "pending")
+    __slots__ = ("channels", "ended_here", "is_ended", "key", "look_s", "looking", "pending", "ranks")
 
     def __init__(self, key: RunKey) -> None:
         self.key = key
+        self.ranks = 0  # not known: it was found, not launched
         self.channels: dict[int, Channel] = {}
         self.pending: list[tuple[bytes, bytes]] = []  # commands for a supervisor that has not dialled in yet
         self.is_ended = False
@@ -137,6 +138,7 @@ class LocalRuntime:
     def launch(self, launch: Launch) -> None:
         """Fork the supervisors of all ranks. OSError: not all could be; what was begun ends by itself."""
         run = self._fresh_run(launch.key)
+        run.ranks = len(launch.nodes)
         token = secrets.token_hex(16)
         ranks = [
             {
@@ -208,7 +210,7 @@ class LocalRuntime:
         if run is None:
             return
         if run.ended_here:
-            found.release_run(self._spool, key)
+            found.release_run(self._spool, key, run.ranks)
             self._forget(run)
             return
         channel = run.channels.get(0)
@@ -333,10 +335,10 @@ class LocalRuntime:
         if 0 in run.channels or self._stopped:
             run.look_s = LOOK_FIRST_S
             return
-        verdict, value = found.examine(self._spool, run.key)
+        verdict, value = found.examine(self._spool, run.key, run.ranks)
         if verdict == found.GONE:
             # folders of ranks whose supervisors died, or of a launch that lost its first rank
-            found.release_run(self._spool, run.key)
+            found.release_run(self._spool, run.key, run.ranks)
         if verdict == found.GONE and run.is_ended:
             self._forget(run)
         elif verdict in (found.ALIVE, found.DYING):
