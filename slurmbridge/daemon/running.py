@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from slurmbridge.daemon.core import Core
 from slurmbridge.daemon.jobtable import holds_resources, is_over
 from slurmbridge.daemon.requests import Blobs, decode_environment
+from slurmbridge.lifecycle import starts
 from slurmbridge.lifecycle.ends import Death, settle
 from slurmbridge.manifest.launch import UserEntry, build_launch
 from slurmbridge.model.accounts import UsageRow
@@ -173,7 +174,7 @@ class Running:
         settled = settle(job, death, status, time, report.usage if report else None)
         table = self.core.memory.table
         running = {step.step_id: step for step in table.steps(job.job_id)}
-        own = self._batch_step(job)
+        own = starts.batch_step(job)
         if own is not None:  # a supervisor knows nothing of devices that are whole
             steps = [replace(step, tres=own.tres) if step.step_id == own.step_id else step for step in steps]
         final = {step.step_id: step for step in steps}
