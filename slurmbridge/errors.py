@@ -9,6 +9,7 @@ Source of wording: Slurm 26.05 `slurm_errno` messages as printed by its commands
 from __future__ import annotations
 
 import enum
+import os
 
 
 class SlurmErrno(enum.Enum):
@@ -128,3 +129,8 @@ class RuntimeFault(BridgeError):
 
 class ProtocolError(BridgeError):
     """The other side of a connection broke the protocol."""
+
+
+def system_text(number: int) -> str:
+    """The system's words for one of its error numbers, as strerror(3) has them."""
+    return os.strerror(number)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from slurmbridge.commands import dump_file
 from slurmbridge.commands.accounting_words import is_word
 from slurmbridge.commands.effects import Command, FileData, Print, WriteFile
 from slurmbridge.commands.sacctmgr_commit import Context, err, out
+from slurmbridge.errors import system_text
 
 
 def dump(context: Context, argv: Sequence[str], *, quiet: bool) -> Command:
@@ -45,7 +45,7 @@ def dump(context: Context, argv: Sequence[str], *, quiet: bool) -> Command:
     text = dump_file.HEAD + "".join(f"{line}\n" for line in [*head, *lines])
     written: FileData = yield WriteFile(name=name, data=text.encode("utf-8", "surrogateescape"))
     if written.errno:
-        yield err(f"Can't open file {name}, {os.strerror(written.errno)}")
+        yield err(f"Can't open file {name}, {system_text(written.errno)}")
         return 1
     if not quiet:
         told = ["\n".join(head), *lines]

@@ -7,7 +7,6 @@ nothing (Slurm keeps what came before it).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from slurmbridge.commands import dump_file
@@ -15,6 +14,7 @@ from slurmbridge.commands.accounting_words import is_word
 from slurmbridge.commands.effects import Command, FileData, ReadFile
 from slurmbridge.commands.loading import Loading, Problem
 from slurmbridge.commands.sacctmgr_commit import Context, active_jobs, active_lines, agree, commit, err, out
+from slurmbridge.errors import system_text
 from slurmbridge.model.accounts import Accounting
 from slurmbridge.submit import associations
 
@@ -45,7 +45,7 @@ def load(context: Context, argv: Sequence[str]) -> Command:
         return 1
     given: FileData = (yield ReadFile(name=name, limit=_LIMIT)) if name else FileData(errno=2)
     if given.errno:
-        yield err(f' Unable to read "{argv[0]}": {os.strerror(given.errno)}')
+        yield err(f' Unable to read "{argv[0]}": {system_text(given.errno)}')
         return 1
     if not context.is_operator:
         yield err(" Your user does not have sufficient privileges to load files.")

@@ -5,7 +5,6 @@ Follows scontrol(1). Rights are checked by the controller; here its refusals get
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
@@ -25,7 +24,7 @@ from slurmbridge.commands.effects import (
 )
 from slurmbridge.commands.job_targets import Target, read_target
 from slurmbridge.commands.scontrol_view import Eyes
-from slurmbridge.errors import SlurmErrno
+from slurmbridge.errors import SlurmErrno, system_text
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import JobFlag
 
@@ -241,7 +240,7 @@ def write_script(eyes: Eyes, words: Sequence[str]) -> Command:
         name = words[1] if len(words) > 1 else f"slurm-{words[0]}.sh"
         written: FileData = yield WriteFile(name=name, data=answer)
         if written.errno:
-            yield Print(f"failed to open file `{name}`: {os.strerror(written.errno)}\n", 2)
+            yield Print(f"failed to open file `{name}`: {system_text(written.errno)}\n", 2)
         elif not eyes.flags.quiet:
             yield Print(f"batch script for job {words[0]} written to {name}\n")
         return 0
