@@ -17,6 +17,7 @@ from typing import Any
 from slurmbridge.cli import srun_request
 from slurmbridge.cli.srun_output import Mode
 from slurmbridge.cli.srun_request import Usage
+from slurmbridge.cli.srun_run import run
 from slurmbridge.cli.srun_session import Session, say
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import pack
@@ -66,7 +67,7 @@ def in_new_allocation(words: list[str], facts: dict[str, Any]) -> tuple[int, int
         request["launch_address"] = _own_address()
         request["hidden"] = _hidden(command.options)
         session = _session(str(facts["address"]), request, wait_s=START_S)
-        return session.run(_payload(command, env, request)), session.status
+        return run([session], [_payload(command, env, request)]), session.status
     except Usage as usage:
         for line in usage.lines:
             say(line)
@@ -106,7 +107,7 @@ def _inside(words: list[str], env: dict[str, str]) -> int:
         raise Usage(code=0, stdout=f"MPI plugin types are...\n{types}")
     job = _job_id(options, env)
     request = _request(command, words, env, job)
-    return _session(_address(job, env), request).run(_payload(command, env, request))
+    return run([_session(_address(job, env), request)], [_payload(command, env, request)])
 
 
 def _request(command: srun_request.Command, words: list[str], env: dict[str, str], job: str) -> dict[str, Any]:

@@ -7,10 +7,10 @@ and --wait are kept here, where all tasks are seen. Standard library only.
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from slurmbridge.cli import srun_request
@@ -25,6 +25,7 @@ from slurmbridge.wire.supervisor import decode, encode
 BUSY_FIRST_S, BUSY_AGAIN_S = 10.0, 30.0
 GATHER_S = 0.1
 STDIN_CHUNK, STDIN_PENDING = 1 << 16, 1 << 20
+SIGNALS = (signal.SIGINT, signal.SIGCONT)
 FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGHUP)
 ENDING = (signal.SIGTERM, signal.SIGQUIT)
 
@@ -37,12 +38,23 @@ def say(line: str) -> None:
         return
 
 
-class Session:
-    """One step from srun's side."""
+Gate = Callable[["Session", dict[str, Any]], None]
 
-    def __init__(self, sock: socket.socket, request: dict[str, Any]) -> None:
+
+class Session:
+    """One step from srun's side.
+
+    As a component of a larger step: its tasks count from `offset` on, and `gate` (told what was created) decides when it
+    begins; `relay` are the components that share its standard input.
+    """
+
+    def __init__(
+        self, sock: socket.socket, request: dict[str, Any], *, offset: int = 0, gate: Gate | None = None
+    ) -> None:
         self._sock, self._request = sock, request
         self._client: dict[str, Any] = request.get("client") or {}
+        self._offset, self._gate, self._has_begun = offset, gate, False
+        self.relay: list[Session] = [self]
         self._decoder = Decoder(wire.MAX_FRAME)
         self._out = bytearray()
         self._id = ""
@@ -64,40 +76,33 @@ class Session:
             wire.STDERR: Sink(2, Mode(self._client.get("error")), label=label, width=1, whole_lines=quiet_lines),
         }
 
-    def run(self, payload: bytes) -> int:
-        """Until the step is over."""
-        signals, signals_in = os.pipe()
-        for end in (signals, signals_in):
-            os.set_blocking(end, False)
-        signal.set_wakeup_fd(signals_in, warn_on_full_buffer=False)
-        for number in (signal.SIGINT, signal.SIGCONT, *FORWARDED, *ENDING):
-            signal.signal(number, lambda number, where: None)
+    def start(self, payload: bytes) -> None:
+        """Ask for the step."""
         self._sock.setblocking(False)
         self._send(wire.REQUEST, payload)
         self._timers["busy"] = time.monotonic() + BUSY_FIRST_S
-        while self._code is None:
-            self._turn(signals)
-        for sink in self._sinks.values():
-            sink.end_all()
+
+    @property
+    def code(self) -> int | None:
+        """The exit code; None until the step is over."""
         return self._code
 
     @property
     def status(self) -> int:
-        """A wait status for the whole step, once `run` is over."""
+        """A wait status for the whole step, once it is over."""
         return self._ends.status() if self._id else (self._code or 0) << 8
 
-    def _turn(self, signals: int) -> None:
-        readers: list[int] = [self._sock.fileno(), signals]
+    def wants(self) -> tuple[list[int], list[int], float | None]:
+        """What to wait for: descriptors to read, to write, and a moment of the monotonic clock."""
+        readers = [self._sock.fileno()]
         if self._stdin is not None and len(self._out) < STDIN_PENDING:
             readers.append(self._stdin)
-        due = min(self._timers.values(), default=None)
-        timeout = None if due is None else max(0.0, due - time.monotonic())
-        ready, writable, _ = select.select(readers, [self._sock.fileno()] if self._out else [], [], timeout)
-        if writable:
+        return readers, [self._sock.fileno()] if self._out else [], min(self._timers.values(), default=None)
+
+    def serve(self, ready: list[int], writable: list[int]) -> None:
+        """Do what can be done without waiting."""
+        if self._sock.fileno() in writable:
             self._flush()
-        if signals in ready:
-            for number in os.read(signals, 64):
-                self._signalled(number)
         if self._stdin is not None and self._stdin in ready:
             self._read_stdin()
         if self._sock.fileno() in ready:
@@ -106,6 +111,22 @@ class Session:
         for name in [name for name, at in self._timers.items() if at <= now]:
             del self._timers[name]
             self._due(name)
+
+    def finish(self) -> None:
+        """Nothing more comes: the last, unended lines."""
+        for sink in self._sinks.values():
+            sink.end_all()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the step's tasks were let go."""
+        return self._has_begun
+
+    def abandon(self) -> None:
+        """Another component of the same srun cannot run: this one's step goes with its connection."""
+        if self._code is None:
+            self._code = 1
+            self._sock.close()
 
     # ---- the supervisor's side
 
@@ -145,7 +166,7 @@ class Session:
     def _frame(self, kind: bytes, payload: bytes) -> None:
         if kind in self._sinks:
             task, content = wire.parse_data(payload)
-            self._sinks[kind].write(task, content)
+            self._sinks[kind].write(task + self._offset, content)
         elif kind == wire.CREATED:
             self._created(decode(payload))
         elif kind == wire.WAITING:
@@ -179,18 +200,25 @@ class Session:
             say(f"srun: Step created for StepId={self._id}")
         for index, node in enumerate(value["nodes"]):
             for task in node["tasks"]:
-                self._nodes[task] = (node["name"], index)
+                self._nodes[task + self._offset] = (node["name"], index)
+        if self._gate is not None:
+            self._gate(self, value)
+        else:
+            self.begin(value, max(self._nodes, default=0), {})
+
+    def begin(self, value: dict[str, Any], last: int, go: dict[str, Any]) -> None:
+        """Open what is opened here, then let the tasks go. `last`: the highest task of the whole step."""
         try:
-            self._open(value)
-            go: dict[str, Any] = {}
+            self._open(value, last)
             if self._client.get("multi"):
                 go["multi"] = self._programs()
         except Usage:
             self._sock.close()
             raise
+        self._has_begun = True
         self._send(wire.GO, encode(go))
 
-    def _open(self, value: dict[str, Any]) -> None:
+    def _open(self, value: dict[str, Any], last: int) -> None:
         env = os.environ
         job, step = str(value["job"]), str(value["step"])
         values = {
@@ -198,8 +226,8 @@ class Session:
             "A": env.get("SLURM_ARRAY_JOB_ID", job), "a": env.get("SLURM_ARRAY_TASK_ID", "4294967294"), "N": "", "n": "0",
             "t": "0", "b": str(int(env.get("SLURM_ARRAY_TASK_ID", "4294967294") or 0) % 10),
         }  # fmt: skip
-        width = len(str(max(self._nodes, default=0)))
-        label, several = bool(self._client.get("label")), len(self._nodes) > 1
+        width = len(str(last))
+        label, several = bool(self._client.get("label")), last > 0
         lines = label or (several and not self._client.get("unbuffered"))
         for kind, name, fd, word in ((wire.STDOUT, "output", 1, "stdout"), (wire.STDERR, "error", 2, "stderr")):
             mode = Mode(self._client.get(name))
@@ -222,22 +250,23 @@ class Session:
 
     def _open_stdin(self, values: dict[str, str]) -> None:
         mode = Mode(self._client.get("input"))
-        if mode.kind == "none" or self._request.get("in"):
+        elsewhere = self._gate is not None and mode.kind == "task" and mode.number not in self._nodes
+        if mode.kind == "none" or self._request.get("in") or elsewhere:
             self._send(wire.STDIN_END, b"%d" % wire.ALL_TASKS)
             return
         if mode.kind == "task" and mode.number in self._nodes:
-            self._stdin_to = mode.number
+            self._stdin_to = mode.number - self._offset
             for task in self._nodes:
                 if task != mode.number:
-                    self._send(wire.STDIN_END, b"%d" % task)
-            self._stdin = 0
+                    self._send(wire.STDIN_END, b"%d" % (task - self._offset))
+            self._stdin, self.relay = 0, [self]
         elif mode.kind in ("file", "task"):
             name = mode.pattern or str(mode.number)
             try:
                 self._stdin = os.open(filenames.expand(name, values), os.O_RDONLY)
             except OSError as error:
                 raise Usage(f"srun: error: Could not open stdin file: {error.strerror}") from error
-        else:
+        elif self.relay:
             self._stdin = 0
 
     def _programs(self) -> list[list[str]]:
@@ -259,13 +288,15 @@ class Session:
             data = os.read(self._stdin, STDIN_CHUNK)
         except OSError:
             data = b""
-        if data:
-            self._send(wire.STDIN, wire.data(self._stdin_to, data))
-        else:
-            self._send(wire.STDIN_END, b"%d" % self._stdin_to)
+        for each in self.relay:
+            if data:
+                each._send(wire.STDIN, wire.data(self._stdin_to, data))
+            else:
+                each._send(wire.STDIN_END, b"%d" % self._stdin_to)
+        if not data:
             self._stdin = None
 
-    def _signalled(self, number: int) -> None:
+    def signalled(self, number: int) -> None:
         if not self._id and number in (signal.SIGINT, *ENDING):
             say(f"srun: Cancelled pending job step with signal {number}")
             job = self._request.get("job")
@@ -325,7 +356,7 @@ class Session:
     # ---- ends
 
     def _done(self, value: dict[str, Any]) -> None:
-        task, status = int(value["task"]), int(value["status"])
+        task, status = int(value["task"]) + self._offset, int(value["status"])
         self._ends.done(task, status)
         for sink in self._sinks.values():
             sink.end(task)
