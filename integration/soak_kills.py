@@ -20,6 +20,7 @@ import contextlib
 import glob
 import os
 import pathlib
+import pwd
 import random
 import subprocess
 import sys
@@ -207,6 +208,17 @@ class Soak:
         ]
 
 
+def make_association(daemon: throwaway.Throwaway) -> None:
+    """Usage is counted by association, and only root has one from the start."""
+    user = pwd.getpwuid(os.getuid()).pw_name
+    if daemon.run(["sacctmgr", "-nP", "show", "assoc", f"user={user}", "format=user"]).stdout.strip() == user:
+        return
+    for entity in (["account", "soak"], ["user", user, "account=soak"]):
+        answer = daemon.run(["sacctmgr", "-i", "add", *entity])
+        if answer.returncode != 0:
+            raise BridgeError(f"sacctmgr add {entity[0]}: {answer.stderr.strip()}")
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", required=True, help="folder of the commands")
@@ -217,6 +229,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     print(f"seed {options.seed}", flush=True)
     with throwaway.opened(options.bin) as daemon:
+        make_association(daemon)
         soak = Soak(daemon, options.seed)
         threads = [threading.Thread(target=soak.submit_forever, args=(number,)) for number in range(SUBMITTERS)]
         for thread in threads:
