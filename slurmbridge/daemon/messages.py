@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from slurmbridge.commands import effects as fx
+from slurmbridge.runtime.protocol import Ended, Report, StepChanged
 
 Kind = tuple[str, int]
 
@@ -83,6 +84,17 @@ def of_command(argv: tuple[str, ...]) -> tuple[Kind, ...]:
         shown = words[1].partition("=")[0]
         return next((kinds for full, kinds in _SHOWN.items() if shown and full.startswith(shown)), ())
     return ()
+
+
+def of_report(report: Report) -> tuple[Kind, ...]:
+    """What a run's supervisor tells, as slurmd and slurmstepd tell it."""
+    match report:
+        case StepChanged():
+            return (STEP_REGISTERED if report.step.end_time is None else STEP_COMPLETE,)
+        case Ended():
+            return (BATCH_COMPLETE, EPILOG_COMPLETE)
+        case _:
+            return ()
 
 
 def of_effect(effect: fx.Effect) -> tuple[Kind, ...]:

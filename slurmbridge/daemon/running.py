@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time as clocks
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from slurmbridge.daemon import messages
 from slurmbridge.daemon.core import Core
 from slurmbridge.daemon.jobtable import holds_resources, is_over
 from slurmbridge.daemon.requests import Blobs, decode_environment
 from slurmbridge.lifecycle import starts
 from slurmbridge.lifecycle.ends import Death, settle
+from slurmbridge.lifecycle.starts import batch_step
 from slurmbridge.manifest.launch import UserEntry, build_launch
 from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.job import Job, Step
@@ -112,6 +115,11 @@ class Running:
         if job is None or job.restarts != report.key.restarts or not holds_resources(job):
             self.runtime.acknowledge(report.key, report.sequence)
             return
+        began = clocks.perf_counter()
+        self._take(job, report)
+        self.core.memory.tally.request(messages.of_report(report), 0, clocks.perf_counter() - began)
+
+    def _take(self, job: Job, report: Report) -> None:
         if isinstance(report, Started):
             self._started(job, report)
         elif isinstance(report, StepChanged):
