@@ -19,7 +19,6 @@ from slurmbridge.daemon.jobtable import holds_resources, is_over
 from slurmbridge.daemon.requests import Blobs, decode_environment
 from slurmbridge.lifecycle import starts
 from slurmbridge.lifecycle.ends import Death, settle
-from slurmbridge.lifecycle.starts import batch_step
 from slurmbridge.manifest.launch import UserEntry, build_launch
 from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.job import Job, Step
