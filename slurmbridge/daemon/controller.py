@@ -30,7 +30,7 @@ from slurmbridge.lifecycle.ends import Death
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.runtime.protocol import RunKey, Runtime
-from slurmbridge.store.protocol import Loaded, Op, PutAccounting, PutJobs, Store
+from slurmbridge.store.protocol import Loaded, Op, PutAccounting, PutJobs, PutMark, Store
 from slurmbridge.submit.associations import initial_accounting
 
 
@@ -109,11 +109,14 @@ class Controller:
             self.core.place(job)
         for step in loaded.steps:
             memory.table.put_step(step)
-        settled = [after for job in memory.table.waiting() if (after := self.core.evaluated(job)) is not job]
+        following = self.core.ids.following
+        settled = [after for job in memory.table.waiting() for after in self.core.settled(job)]
         for job in settled:
             self.core.place(job)
         if settled:
             ops.append(PutJobs(jobs=tuple(settled)))
+        if self.core.ids.following != following:
+            ops.append(PutMark(name="next_job_id", value=str(self.core.ids.following)))
         if ops:
             journal.write(ops)
         memory.tally.reset()

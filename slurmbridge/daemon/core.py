@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from slurmbridge.daemon.jobtable import is_over
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.memory import Memory
-from slurmbridge.lifecycle import dependencies
+from slurmbridge.lifecycle import arrays, dependencies
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import JobState, Reason
 from slurmbridge.store.protocol import Op, PutJobs, PutMark
@@ -80,13 +80,13 @@ class Core:
 
         placed: `place` was called for each already.
         """
-        changed = list(jobs)
+        changed, following = list(jobs), self.ids.following
         if not placed:
             for job in jobs:
                 self.place(job)
         changed += self._follow(jobs)
         writes: list[Op] = [*ops, PutJobs(jobs=(*history, *changed))]
-        if new_ids:
+        if new_ids or self.ids.following != following:
             writes.append(PutMark(name="next_job_id", value=str(self.ids.following)))
         durable = self.journal.write(writes)
         durable.add_done_callback(lambda done: self._settled(done, changed))
@@ -127,12 +127,28 @@ class Core:
         while queue:
             parent = queue.pop()
             for child in self.memory.table.children(parent):
-                after = self.evaluated(child)
-                if after is not child:
+                for after in self.settled(child):
                     self.place(after)
                     changed.append(after)
                     if is_over(after):
                         queue.append(after)
+        return changed
+
+    def settled(self, job: Job) -> list[Job]:
+        """What has changed of a job that waits: itself, or tasks that its array gives away because their own parents ended."""
+        changed: list[Job] = []
+        left: Job | None = job
+        for task in dependencies.decided_tasks(job, self.memory.table.family):
+            assert left is not None  # the last one is not followed by another
+            new_id = 0 if arrays.count(left.tasks) == 1 else self.ids.take()
+            if new_id is None:
+                break
+            left, one = arrays.split(left, task, new_id, new_sluid())
+            changed.append(self.evaluated(one))
+        if left is not None:
+            after = self.evaluated(left)
+            if after is not job:
+                changed.append(after)
         return changed
 
     def evaluated(self, job: Job) -> Job:
@@ -173,15 +189,16 @@ class Core:
         if old is not None:
             old.cancel()
         loop = asyncio.get_running_loop()
-        self._timers[job_id] = loop.call_later(max(0.0, delay) + 0.01, self._look, job_id)
+        self._timers[job_id] = loop.call_later(max(0.0, delay) + 0.01, self.look, job_id)
 
-    def _look(self, job_id: int) -> None:
+    def look(self, job_id: int) -> None:
+        """A job that may no longer wait for its parents."""
         self._timers.pop(job_id, None)
         job = self.memory.table.get(job_id)
         if job is not None and job.is_pending:
-            after = self.evaluated(job)
-            if after is not job:
-                self.update([after])
+            after = self.settled(job)
+            if after:
+                self.update(after)
 
     # ---- those who wait for an end ----
 

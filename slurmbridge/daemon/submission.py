@@ -18,6 +18,7 @@ from slurmbridge.daemon.core import Core, new_sluid
 from slurmbridge.daemon.requests import Blobs, encode_environment
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang import arrays, rlimits
+from slurmbridge.lifecycle import dependencies
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.states import Reason
 from slurmbridge.model.verdict import Refused
@@ -223,6 +224,8 @@ class Submissions:
                     current = core.memory.table.get(job.job_id)
                     if current is not None:
                         core.tell_planner(current)
+                        if dependencies.decided_tasks(current, core.memory.table.family):
+                            core.look(current.job_id)
                 result = Submitted(job_id=jobs[0].job_id, warnings=warnings)
             if not answer.done():
                 answer.set_result(result)

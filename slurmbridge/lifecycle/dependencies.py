@@ -26,6 +26,8 @@ class TermState(enum.Enum):
 
 def term_state(term: DependencyTerm, job: Job, parents: Sequence[Job], now: float) -> TermState:
     """Of one term that names a job. A parent that is no longer known counts as ended well (Slurm does so)."""
+    if term.kind == "aftercorr" and any(_corresponds(job, p) for p in parents):
+        return TermState.WAITING  # the tasks are decided one by one: see `decided_tasks`
     if term.kind == "aftercorr" and job.array_task_id is not None:
         parents = [p for p in parents if p.array_task_id == job.array_task_id] or parents
     elif term.array_task is not None:
@@ -47,6 +49,23 @@ def term_state(term: DependencyTerm, job: Job, parents: Sequence[Job], now: floa
     elif term.kind == "afternotok" and all(p.state is JobState.COMPLETED for p in parents):
         return TermState.NEVER
     return TermState.DONE if now >= last + 60 * term.minutes else TermState.WAITING
+
+
+def decided_tasks(record: Job, parents: Parents) -> list[int]:
+    """Tasks that an array record holds and whose own task of an `aftercorr` parent has ended: they must split off."""
+    terms = record.spec.dependency.terms if record.spec.dependency is not None and record.tasks else ()
+    found = {
+        parent.array_task_id
+        for term in terms
+        if term.kind == "aftercorr"
+        for parent in parents(term.job_id)
+        if parent.array_task_id is not None and _corresponds(record, parent) and _is_over(parent)
+    }
+    return sorted(found)
+
+
+def _corresponds(record: Job, parent: Job) -> bool:
+    return bool(record.tasks) and parent.array_task_id is not None and _holds(record, parent.array_task_id)
 
 
 def evaluate(job: Job, parents: Parents, twins: Sequence[Job], now: float) -> Job:

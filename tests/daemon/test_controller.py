@@ -285,3 +285,41 @@ def test_licences_are_never_given_out_twice(limit: int) -> None:
         assert all(not used for used in made.controller.memory.licenses_used().values())
 
     asyncio.run(whole())
+
+
+async def _ends(made: Site, array: int) -> list[str]:
+    rows = await made.run(f"sacct -n -P -X -o JobID,State -j {array}")
+    return sorted(line.split(" by ")[0] for line in rows.out.splitlines())
+
+
+@rule
+async def test_tasks_follow_those_of_their_own_index_one_by_one(made: Site) -> None:
+    first = await made.submit("--array=1-3", "sleep 10")
+    second = await made.submit(f"--array=1-3 -d aftercorr:{first} --kill-on-invalid-dep=yes")
+    await made.run(f"scancel {first}_2")
+    await made.advance(8)
+    assert f"{second}_2|CANCELLED" in await _ends(made, second)
+    await made.advance(30)
+    assert await _ends(made, second) == [f"{second}_1|COMPLETED", f"{second}_2|CANCELLED", f"{second}_3|COMPLETED"]
+
+
+@rule
+async def test_tasks_submitted_after_their_parents_ended_are_decided_at_once(made: Site) -> None:
+    first = await made.submit("--array=1-3", "sleep 10")
+    await made.run(f"scancel {first}_2")
+    await made.advance(12)
+    second = await made.submit(f"--array=1-3 -d aftercorr:{first}")
+    await made.advance(12)
+    assert await _ends(made, second) == [f"{second}_1|COMPLETED", f"{second}_2|PENDING", f"{second}_3|COMPLETED"]
+    rows = await made.run(f"squeue -h -j {second} -t PD -o '%i %r'")
+    assert rows.out == f"{second}_2 DependencyNeverSatisfied\n"
+
+
+@rule
+async def test_tasks_of_corresponding_parents_are_found_again_after_a_restart(made: Site) -> None:
+    first = await made.submit("--array=1-2", "sleep 10")
+    second = await made.submit(f"--array=1-2 -d aftercorr:{first}")
+    await made.advance(5)
+    await made.restart()
+    await made.advance(30)
+    assert await _ends(made, second) == [f"{second}_1|COMPLETED", f"{second}_2|COMPLETED"]

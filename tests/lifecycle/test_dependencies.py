@@ -74,6 +74,18 @@ def test_aftercorr_looks_at_the_task_of_the_same_index() -> None:
     assert dependencies.term_state(term, job(9, array_job_id=8, array_task_id=1), tasks, now=1e9) is W
 
 
+def test_an_array_record_gives_away_the_tasks_whose_correspondents_ended() -> None:
+    record = job(9, of=spec(dependency=Dependency(terms=(DependencyTerm(kind="aftercorr", job_id=1),))), array_job_id=9, tasks=((0, 5, 1),))  # fmt: skip
+    tasks = (
+        ended(1, array_job_id=1, array_task_id=0),
+        ended(2, JobState.FAILED, array_job_id=1, array_task_id=1),
+        running(3, array_job_id=1, array_task_id=2),
+        ended(4, array_job_id=1, array_task_id=7),
+    )
+    assert dependencies.decided_tasks(record, lambda job_id: tasks) == [0, 1]
+    assert dependencies.evaluate(record, lambda job_id: tasks, (), now=1e9) is record
+
+
 def _child(*terms: DependencyTerm, any_of: bool = False) -> Job:
     return job(5, of=spec(dependency=Dependency(terms=terms, any_of=any_of)))
 
