@@ -291,7 +291,25 @@ class Sleep(msgspec.Struct, frozen=True):
     seconds: float
 
 
-Effect = Print | ReadFile | ReadStdin | WriteFile | Submit | Change | Alter | WaitFor | History | Fetch | Reports | PriorityFactors | WaitStart | HandOver | Recall | Sleep
+Effect = (
+    Print
+    | ReadFile
+    | ReadStdin
+    | WriteFile
+    | Submit
+    | Change
+    | ChangeAll
+    | Alter
+    | WaitFor
+    | History
+    | Fetch
+    | Reports
+    | PriorityFactors
+    | WaitStart
+    | HandOver
+    | Recall
+    | Sleep
+)
 Command = Generator[Effect, Any, int]
 """Yields effects, is sent their answers, returns the exit code."""
 

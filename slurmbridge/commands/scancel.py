@@ -14,7 +14,19 @@ from typing import Any
 import msgspec
 
 from slurmbridge import SLURM_VERSION
-from slurmbridge.commands.effects import Call, Change, Command, Effect, FileData, Outcome, Print, ReadStdin, Site, Sleep
+from slurmbridge.commands.effects import (
+    Call,
+    Change,
+    ChangeAll,
+    Command,
+    Effect,
+    FileData,
+    Outcome,
+    Print,
+    ReadStdin,
+    Site,
+    Sleep,
+)
 from slurmbridge.commands.job_targets import Target
 from slurmbridge.commands.listing import cluster_problem
 from slurmbridge.commands.scancel_options import HELP, USAGE, Request, read
@@ -34,6 +46,8 @@ EXIT_CODES = {
 }
 """Low byte of Slurm's error numbers."""
 _GONE = (SlurmErrno.INVALID_JOB_ID, SlurmErrno.ALREADY_DONE, SlurmErrno.JOB_FINISHED)
+AT_ONCE = 200
+"""So many jobs are asked for together: one commit, and others are not kept waiting for long."""
 MAX_RETRIES = 10
 FIRST_DELAY_S = 5
 """A signal to a job that has not started is tried again, waiting 5, 6, 7 ... seconds, as Slurm's own scancel does."""
@@ -64,13 +78,12 @@ def main(call: Call, site: Site) -> Command:
     if not items and not asked.targets and asked.verbose > 0:
         names = "".join(f"{name}={value} " for name, value in asked.filters)
         yield Print(f"scancel: error: No active jobs match ALL job filters, including: {names}\n", 2)
+    if not asked.interactive:
+        return (yield from _cancel_all(items, asked))
     code = 0
     for item in items:
-        if asked.interactive and item.job is not None:
-            agreed = yield from _confirmed(item, asked)
-            if not agreed:
-                continue
-        code = (yield from _cancel(item, asked)) or code
+        if item.job is None or (yield from _confirmed(item, asked)):
+            code = (yield from _cancel(item, asked, None)) or code
     return code
 
 
@@ -185,23 +198,45 @@ def _confirmed(item: Item, asked: Request) -> Generator[Effect, Any, bool]:
 # ---- doing ----
 
 
-def _cancel(item: Item, asked: Request) -> Command:
+def _cancel_all(items: list[Item], asked: Request) -> Command:
+    code = 0
+    for at in range(0, len(items), AT_ONCE):
+        some = items[at : at + AT_ONCE]
+        changes = tuple(_change(item, asked) for item in some if not item.is_covered)
+        outcomes: list[Outcome | None] = []
+        if len(changes) > 1:
+            outcomes = list((yield ChangeAll(changes=changes)))
+        outcomes.reverse()
+        for item in some:
+            outcome = outcomes.pop() if outcomes and not item.is_covered else None
+            code = (yield from _cancel(item, asked, outcome)) or code
+    return code
+
+
+def _change(item: Item, asked: Request) -> Change:
     target = item.target
+    is_signal = asked.signal is not None or asked.scope == "batch"
+    number = 9 if asked.signal is None else asked.signal
+    return Change(
+        verb="signal" if is_signal or target.step is not None else "cancel", job_id=target.job_id,
+        array_tasks=target.tasks, het_offset=target.offset, step_id=target.step, signal=number, scope=asked.scope,
+    )  # fmt: skip
+
+
+def _cancel(item: Item, asked: Request, outcome: Outcome | None) -> Command:
+    """`outcome`: of the first try, where that was made with others."""
     if item.is_covered:
         if asked.verbose > 0:
             yield Print(f"scancel: {_announcement(item, asked)}\n", 2)
         return 0
-    is_signal = asked.signal is not None or asked.scope == "batch"
-    number = 9 if asked.signal is None else asked.signal
-    change = Change(
-        verb="signal" if is_signal or target.step is not None else "cancel", job_id=target.job_id,
-        array_tasks=target.tasks, het_offset=target.offset, step_id=target.step, signal=number, scope=asked.scope,
-    )  # fmt: skip
+    change = _change(item, asked)
     code = 0
     for attempt in range(MAX_RETRIES + 1):
         if asked.verbose > 0 and attempt == 0:
             yield Print(f"scancel: {_announcement(item, asked)}\n", 2)
-        outcome: Outcome = yield change
+        if outcome is None or attempt:
+            outcome = yield change
+        assert outcome is not None
         refused = [errno for _, errno in outcome.results if errno is not None]
         if not outcome.results:
             refused = [SlurmErrno.INVALID_JOB_ID]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from slurmbridge.commands import scancel
-from slurmbridge.commands.effects import Call, Change, FileData, Outcome, Print, Sleep
+from slurmbridge.commands.effects import Call, Change, ChangeAll, FileData, Outcome, Print, Sleep
 from slurmbridge.errors import SlurmErrno
 from tests.commands.sample_site import NOW, SampleSite, job, running
 
@@ -30,6 +30,10 @@ def run(line: str, *answers: Any) -> tuple[str, str, int, list[Any]]:
     command = scancel.main(call, site())
     waiting: list[Any] = list(answers)
     out, err, asked, answer = "", "", [], None
+
+    def outcome() -> Any:
+        return waiting.pop(0) if waiting else Outcome(results=(("x", None),))
+
     while True:
         try:
             effect = command.send(answer)
@@ -38,9 +42,12 @@ def run(line: str, *answers: Any) -> tuple[str, str, int, list[Any]]:
         answer = None
         if isinstance(effect, Print):
             out, err = (out + effect.text, err) if effect.fd == 1 else (out, err + effect.text)
+        elif isinstance(effect, ChangeAll):
+            asked += effect.changes
+            answer = tuple(outcome() for _ in effect.changes)
         else:
             asked.append(effect)
-            answer = waiting.pop(0) if waiting else Outcome(results=(("x", None),))
+            answer = outcome()
 
 
 def said(errno: SlurmErrno) -> Outcome:
@@ -117,3 +124,20 @@ def test_a_signal_to_a_waiting_job_is_tried_again() -> None:
     assert [type(each) for each in asked] == [Change, Sleep, Change]
     assert err.startswith("scancel: Signal 10 to job 12\nscancel: Job is in transitional state, retrying\n")
     assert code == 1
+
+
+def test_many_jobs_are_asked_for_together_and_answered_one_by_one() -> None:
+    _, err, code, asked = run("scancel -v 12 13", said(SlurmErrno.ACCESS_DENIED), said(SlurmErrno.ALREADY_DONE))
+    assert [change.job_id for change in asked] == [12, 13]
+    assert err == (
+        "scancel: Terminating job 12\n"
+        "scancel: error: Kill job error on job id 12: Access/permission denied\n"
+        "scancel: Terminating job 13\n"
+        "scancel: error: Kill job error on job id 13: Job/step already completing or completed\n"
+    )
+    assert code == 210
+
+
+def test_of_several_jobs_only_the_one_that_has_not_started_is_signalled_again() -> None:
+    _, _, _, asked = run("scancel -s USR1 12,13", said(SlurmErrno.JOB_PENDING), said(SlurmErrno.ALREADY_DONE))
+    assert [each.job_id if isinstance(each, Change) else type(each) for each in asked] == [12, 13, Sleep, 12]
