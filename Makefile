@@ -45,6 +45,7 @@ bench: setup ## ratios and absolute figures
 
 soak: setup ## 1,000 kills of the daemon while jobs are submitted and run
 	$(PY) integration/soak_kills.py --bin $(VENV)/bin --kills 1000
+	$(PY) integration/soak_chaos.py --bin $(VENV)/bin --seconds 600
 
 docs: setup ## write the generated reference pages
 	$(PY) docs/generate.py
