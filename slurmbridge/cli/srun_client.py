@@ -12,12 +12,12 @@ import resource
 import socket
 import sys
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
-from slurmbridge.cli import srun_request
+from slurmbridge.cli import srun_components, srun_request
 from slurmbridge.cli.srun_output import Mode
 from slurmbridge.cli.srun_request import Usage
-from slurmbridge.cli.srun_run import run
+from slurmbridge.cli.srun_run import Together, run
 from slurmbridge.cli.srun_session import Session, say
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import pack
@@ -33,6 +33,15 @@ OF_ALLOCATION = (
     "nodelist", "exclude", "relative", "limit", "memory", "memory_per_cpu", "gpus", "gpus_per_node", "immediate",
 )  # fmt: skip
 """What shaped the allocation is not asked again of its step: it has all of it."""
+SHOWN_OF_GROUP = (
+    "SLURM_JOB_ACCOUNT", "SLURM_JOB_CPUS_PER_NODE", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES",
+    "SLURM_JOB_PARTITION", "SLURM_JOB_QOS",
+)  # fmt: skip
+OF_GROUP = (
+    "SLURM_JOB_NAME", "SLURM_TASKS_PER_NODE", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_CPUS_PER_TASK", "SLURM_MEM_PER_CPU",
+    "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU", "SLURM_TRES_PER_TASK",
+)  # fmt: skip
+"""Variables of a component; the tasks of an srun of its own are told the first, by the old name of the suffix."""
 LIMITS = ("CPU", "FSIZE", "DATA", "STACK", "CORE", "RSS", "NPROC", "NOFILE", "MEMLOCK", "AS")
 
 
@@ -53,25 +62,67 @@ def main(words: list[str]) -> int:
 def in_new_allocation(words: list[str], facts: dict[str, Any]) -> tuple[int, int]:
     """The step that srun's own allocation was asked for: (exit code, wait status for the job).
 
-    `facts`: "job", "address" of its first supervisor, "ntasks", "nodes", "name" as the controller settled them.
+    `facts`: "components", for each "job", "address" of its first supervisor, and "ntasks", "nodes", "name" as the
+    controller settled them.
     """
     env = dict(os.environ)
+    parts: list[dict[str, Any]] = facts["components"]
+    os.environ.setdefault("SLURM_JOB_NAME", str(parts[0]["name"]))
     try:
-        command = srun_request.parse(words, env, is_new=True)
-        os.environ.setdefault("SLURM_JOB_NAME", str(facts["name"]))
-        request = _request(command, words, env, str(facts["job"]))
-        for name in OF_ALLOCATION:
-            request.pop(name, None)
-        request.update(ntasks=facts["ntasks"], nodes=facts["nodes"], name=facts["name"])
-        request["exact"] = "exact" in command.options
-        request["launch_address"] = _own_address()
-        request["hidden"] = _hidden(command.options)
-        session = _session(str(facts["address"]), request, wait_s=START_S)
-        return run([session], [_payload(command, env, request)]), session.status
+        wishes: list[Wish] = []
+        before: srun_request.Command | None = None
+        for part, line in zip(parts, srun_components.components(words), strict=True):
+            command = srun_request.parse(line, env, is_new=True)
+            before = command = srun_components.inherited(command, before) if before else command
+            request = _request(command, words, env, str(part["job"]))
+            for name in OF_ALLOCATION:
+                request.pop(name, None)
+            request.update(ntasks=part["ntasks"], nodes=part["nodes"], name=part["name"])
+            request["exact"] = "exact" in command.options
+            request["launch_address"] = _own_address()
+            request["hidden"] = _hidden(command.options, len(parts))
+            wishes.append(Wish(command, request, env, str(part["address"])))
+        sessions, code = _run(wishes, wait_s=START_S)
+        return code, max((session.status for session in sessions), key=_weight)
     except Usage as usage:
-        for line in usage.lines:
-            say(line)
+        for text in usage.lines:
+            say(text)
         return usage.code, usage.code << 8
+
+
+class Wish(NamedTuple):
+    """One component of a step: its command, request, environment, and its supervisor's address."""
+
+    command: srun_request.Command
+    request: dict[str, Any]
+    env: dict[str, str]
+    address: str
+
+
+def _weight(status: int) -> int:
+    return 128 + (status & 0x7F) if status & 0x7F else status >> 8
+
+
+def _run(wishes: list[Wish], *, wait_s: float = 0.0) -> tuple[list[Session], int]:
+    """Run them as one: the sessions and the exit code."""
+    if len(wishes) == 1:
+        sessions = [_session(wishes[0], wait_s)]
+    else:
+        gate = Together(str(wishes[0].request["job"]))
+        offset = 0
+        for wish in wishes:
+            gate.sessions.append(_session(wish, wait_s, offset, gate))
+            offset += _tasks(wish.request)
+        sessions = gate.sessions
+    return sessions, run(sessions, [_payload(wish.command, wish.env, wish.request) for wish in wishes])
+
+
+def _tasks(request: dict[str, Any]) -> int:
+    """Tasks of a component, which the next one counts on from: told to its supervisor, so that both agree."""
+    nodes = int(request.get("nodes") or 1)
+    count = int(request.get("ntasks") or nodes * int(request.get("per_node") or 1))
+    request["ntasks"] = count
+    return count
 
 
 def _own_address() -> str:
@@ -82,32 +133,53 @@ def _own_address() -> str:
         return "127.0.0.1"
 
 
-def _hidden(options: dict[str, str | None]) -> list[str]:
+def _hidden(options: dict[str, str | None], components: int) -> list[str]:
     """Variables that the tasks of such a step lack, though the job decides them: those of batch jobs and of defaults."""
     names = ["SLURM_JOB_EXCLUSIVE", "SLURM_JOB_OVERSUBSCRIBE"]
     has_memory = any(name in options for name in ("mem", "mem-per-cpu", "mem-per-gpu"))
     if not has_memory:
         names += ["SLURM_MEM_PER_CPU", "SLURM_MEM_PER_NODE", "SLURM_MEM_PER_GPU"]
-    if not has_memory and "distribution" not in options:
+    if not has_memory and "distribution" not in options and components == 1:
         names.append("SLURM_DISTRIBUTION")
+    for group in range(components if components > 1 else 0):
+        names += [f"{name}_HET_GROUP_{group}" for name in OF_GROUP + SHOWN_OF_GROUP]
+        names += [f"{name}_PACK_GROUP_{group}" for name in OF_GROUP]
     return names
 
 
 def _inside(words: list[str], env: dict[str, str]) -> int:
-    command = srun_request.parse(words, env)
-    group = command.options.get("het-group")
-    if group is not None and group.isdigit():
-        env = srun_request.of_component(env, group)
-        command = srun_request.parse(words, env)
-    options = command.options
-    if "version" in options:
+    lines = srun_components.components(words)
+    first = srun_request.parse(lines[0], env)
+    if "version" in first.options:
         raise Usage(code=0, stdout=VERSION + "\n")
-    if (options.get("mpi") or "").lower() == "list":
+    if (first.options.get("mpi") or "").lower() == "list":
         types = "".join(f"\t{name}\n" for name in srun_request.MPI_TYPES)
         raise Usage(code=0, stdout=f"MPI plugin types are...\n{types}")
-    job = _job_id(options, env)
+    wishes: list[Wish] = []
+    before: srun_request.Command | None = None
+    for index, line in enumerate(lines):
+        command = srun_request.parse(line, env)
+        before = command = srun_components.inherited(command, before) if before else command
+        text = command.options.get("het-group")
+        if text is None and (len(lines) > 1 or env.get("SLURM_HET_SIZE", "1") != "1"):
+            text = str(index)
+        for group in srun_components.groups(text) if text is not None else [None]:
+            wishes.append(_wish(line, command, words, env, group))
+    if len(wishes) > 1 and any(wish.request["mpi"] != "none" for wish in wishes):
+        raise Usage("srun: error: --mpi: only none works over several components")
+    return _run(wishes)[1]
+
+
+def _wish(
+    line: list[str], command: srun_request.Command, words: list[str], env: dict[str, str], group: str | None
+) -> Wish:
+    """One component: its counts are those of its own job."""
+    if group is not None:
+        env = srun_components.of_component(env, group)
+        command = srun_components.inherited(srun_request.parse(line, env), command)
+    job = _job_id(command.options, env, group)
     request = _request(command, words, env, job)
-    return run([_session(_address(job, env), request)], [_payload(command, env, request)])
+    return Wish(command, request, env, _address(job, env))
 
 
 def _request(command: srun_request.Command, words: list[str], env: dict[str, str], job: str) -> dict[str, Any]:
@@ -175,13 +247,10 @@ def _is_here(path: str) -> bool:
         return False
 
 
-def _job_id(options: dict[str, str | None], env: dict[str, str]) -> str:
-    """--jobid, a component by --het-group, or the surrounding job."""
-    group = options.get("het-group") or options.get("pack-group")
+def _job_id(options: dict[str, str | None], env: dict[str, str], group: str | None) -> str:
+    """--jobid, a component by its number, or the surrounding job."""
     text = options.get("jobid") or env.get("SLURM_JOB_ID") or env.get("SLURM_JOBID") or ""
     if group is not None:
-        if not group.isdigit():
-            raise Usage(f"srun: error: --het-group={group}: steps over several components are not available")
         text = env.get(f"SLURM_JOB_ID_HET_GROUP_{group}", "")
         if not text:
             raise Usage(f"srun: error: Attempt to run a job step with het group value of {group}, but the job allocation"
@@ -215,13 +284,13 @@ def _address(job: str, env: dict[str, str]) -> str:
     )
 
 
-def _session(address: str, request: dict[str, Any], *, wait_s: float = 0.0) -> Session:
+def _session(wish: Wish, wait_s: float, offset: int = 0, gate: Together | None = None) -> Session:
     """One step over the supervisor's socket. `wait_s`: how long that may take to be there."""
-    path = address.removeprefix("unix:")
+    path, request = wish.address.removeprefix("unix:"), wish.request
     end = time.monotonic() + wait_s
     while True:
         try:
-            return Session(dial(path), request)
+            return Session(dial(path), request, offset=offset, gate=gate)
         except PermissionError:
             raise Usage(
                 f"srun: error: Unable to confirm allocation for job {request.get('job')}: Access/permission denied",

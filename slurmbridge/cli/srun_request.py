@@ -91,27 +91,7 @@ def parse(argv: list[str], env: dict[str, str], *, is_new: bool = False) -> Comm
             typed.add(_name(row))
             _take(options, row, value, from_env=False)
     program = tuple(argv[index:])
-    if ":" in program:
-        raise Usage("srun: error: components of a heterogeneous step (:) are not available inside a job")
     return Command(options, frozenset(typed), program, verbose)
-
-
-OF_COMPONENT = ("SLURM_NTASKS", "SLURM_NPROCS", "SLURM_NNODES", "SLURM_JOB_NUM_NODES", "SLURM_TASKS_PER_NODE",
-                "SLURM_CPUS_PER_TASK", "SLURM_NTASKS_PER_NODE", "SLURM_TRES_PER_TASK", "SLURM_JOB_NODELIST",
-                "SLURM_JOB_CPUS_PER_NODE")  # fmt: skip
-"""What --het-group takes from the component's own variables, or from nowhere."""
-
-
-def of_component(env: dict[str, str], group: str) -> dict[str, str]:
-    """The environment as a job of this component alone would have it."""
-    suffix = f"_HET_GROUP_{group}"
-    found = {name: value for name, value in env.items() if name not in OF_COMPONENT}
-    for name in OF_COMPONENT:
-        if name + suffix in env:
-            found[name] = env[name + suffix]
-    if "SLURM_JOB_NUM_NODES" in found:
-        found["SLURM_NNODES"] = found["SLURM_JOB_NUM_NODES"]
-    return found
 
 
 def _words(word: str, by_long: dict[str, Row], by_short: dict[str, Row]) -> list[tuple[Row, str | None]]:

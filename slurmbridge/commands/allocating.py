@@ -34,7 +34,7 @@ from slurmbridge.model.request import JobRequest
 from slurmbridge.model.states import Reason
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit.merge import CommandLine, Draft, first_pass, merge
-from slurmbridge.submit.value import Bad, Clock, error
+from slurmbridge.submit.value import Bad, Clock
 
 LOOK_S = 2.0
 """A job that the scheduler has not looked at by then is said to be queued."""
@@ -249,8 +249,6 @@ def cleared(job: Job) -> Steps:
         yield WaitStart(job_id=job.job_id, known="over", seconds=CLEAR_S)
 
 
-def one_job(who: Speaker, drafts: Sequence[Draft]) -> Steps:
-    """Several components at once are not built for this command."""
-    if len(drafts) > 1:
-        text = "components of a heterogeneous allocation (:) are not available; submit a batch script"
-        yield from complain(who, error(text, 1))
+def components_of(job: Job, site: Site) -> Sequence[Job]:
+    """All components of a heterogeneous allocation, in order; else the job alone."""
+    return site.jobs_of_het(job.het_job_id) if job.het_job_id else (job,)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 
-from slurmbridge.commands.allocating import Wish, allocate, as_told, cleared, give_back, one_job, read_wish
+from slurmbridge.commands.allocating import Wish, allocate, as_told, cleared, components_of, give_back, read_wish
 from slurmbridge.commands.effects import Call, Command, FileData, HandOver, Print, ReadFile, Recall, Returned, Site
 from slurmbridge.commands.submitting import Speaker, Steps, Stop, complain
 from slurmbridge.errors import LangError
@@ -41,14 +41,16 @@ def _run(call: Call, site: Site) -> Command:
             yield from complain(wish.who, error(f"chdir({folder}): {words}", 1))
     job: Job = yield from allocate(wish, call, site)
     say = _Voice(wish.who)
-    names = hostlist.compress_sorted([share.node for share in job.allocation.nodes] if job.allocation else [])
-    yield say(f"Nodes {names} are ready for job")
+    jobs = components_of(job, site)
+    for part in jobs:
+        names = hostlist.compress_sorted([share.node for share in part.allocation.nodes] if part.allocation else [])
+        yield say(f"Nodes {names} are ready for job")
     waited = (job.start_time or call.now) - job.submit_time
     if call.stdout_is_tty and (wish.leader.bell == "always" or (wish.leader.bell is None and waited > BELL_AFTER_S)):
         yield Print("\a")
     if wish.leader.no_shell:
         return 0
-    env = allocation_env(job, site.config, submit_dir=call.cwd)
+    env = allocation_env(job, site.config, components=jobs, submit_dir=call.cwd)
     facts = (("argv", list(wish.line.operands)), ("chdir", folder))
     returned: Returned = yield HandOver(job_id=job.job_id, what="command", facts=facts, env=tuple(env.items()))
     if returned.is_over:
@@ -83,7 +85,6 @@ def _gone(job: Job) -> str:
 
 
 def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
-    yield from one_job(who, drafts)
     if _kill_number(drafts[0]) is None:
         yield from complain(who, error("Invalid --kill-command specification"))
     if drafts[0].values.get("no_shell"):

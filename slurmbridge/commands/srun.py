@@ -6,7 +6,9 @@ be refused without an allocation is refused here. An srun with a job id in its e
 
 from __future__ import annotations
 
-from slurmbridge.commands.allocating import Wish, allocate, as_told, give_back, one_job, read_wish
+from collections.abc import Sequence
+
+from slurmbridge.commands.allocating import Wish, allocate, as_told, components_of, give_back, read_wish
 from slurmbridge.commands.effects import Call, Command, HandOver, Print, Recall, Returned, Site
 from slurmbridge.commands.submitting import Speaker, Steps, Stop, complain
 from slurmbridge.lang import hostlist
@@ -44,7 +46,7 @@ def _run(call: Call, site: Site) -> Command:
     job: Job = yield from allocate(wish, call, site)
     if wish.who.verbose:
         yield Print(_verbose(job), 2)
-    returned: Returned = yield HandOver(job_id=job.job_id, what="step", facts=_facts(job))
+    returned: Returned = yield HandOver(job_id=job.job_id, what="step", facts=_facts(components_of(job, site)))
     if returned.is_over or returned.signal:
         returned = yield Recall()
     yield from give_back(job, returned.status)
@@ -53,9 +55,8 @@ def _run(call: Call, site: Site) -> Command:
 
 def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
     """What srun refuses before it asks for anything."""
-    yield from one_job(who, drafts)
     values = drafts[0].values
-    if not line.operands and not values.get("test_only"):
+    if not all(line.programs) and not values.get("test_only"):
         yield from complain(who, fatal(NO_COMMAND))
     if "relative" in drafts[0].typed:
         yield from complain(who, fatal("--relative option invalid for job allocation request"))
@@ -74,8 +75,11 @@ def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
     if layout.lower().split(":")[0].split(",")[0].partition("=")[0] not in PLACED:
         text = f"--distribution={layout}: only block, cyclic and plane=N place tasks"
         yield from complain(who, error(text, 1))
-    for draft in drafts:
-        draft.values.setdefault("name", line.operands[0].rpartition("/")[2] if line.operands else "srun")
+    if mpi != "none" and len(drafts) > 1:
+        yield from complain(who, error("--mpi: only none works over several components", 1))
+    for draft, program in zip(drafts, line.programs, strict=True):
+        if "job-name" not in draft.typed:
+            draft.values["name"] = program[0].rpartition("/")[2] if program else "srun"
 
 
 def _refuse(who: Speaker, bad: Bad, line: CommandLine) -> Steps:
@@ -90,12 +94,15 @@ def _refuse(who: Speaker, bad: Bad, line: CommandLine) -> Steps:
     yield from complain(who, Bad((*bad.lines, ("fatal", "Failed to parse --cpu-bind= values.")), 1))
 
 
-def _facts(job: Job) -> tuple[tuple[str, object], ...]:
-    """How the step fills the allocation."""
-    shares = job.allocation.nodes if job.allocation is not None else ()
-    spec = job.spec
-    tasks = sum(task_counts(spec, shares)) if says_tasks(spec) else len(shares)
-    return (("ntasks", tasks), ("nodes", len(shares)), ("name", spec.name))
+def _facts(jobs: Sequence[Job]) -> tuple[tuple[str, object], ...]:
+    """How the step fills the allocation, by component."""
+    parts = []
+    for job in jobs:
+        shares = job.allocation.nodes if job.allocation is not None else ()
+        spec = job.spec
+        tasks = sum(task_counts(spec, shares)) if says_tasks(spec) else len(shares)
+        parts.append({"job": job.job_id, "ntasks": tasks, "nodes": len(shares), "name": spec.name})
+    return (("components", parts),)
 
 
 def _verbose(job: Job) -> str:

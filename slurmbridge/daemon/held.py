@@ -68,6 +68,8 @@ class Held:
         facts: dict[str, Any] = {"job": effect.job_id, **dict(effect.facts)}
         if effect.what != "command":
             facts["address"] = self._step_address(effect.job_id)
+            for part in facts.get("components", ()):
+                part["address"] = self._step_address(part["job"])
         env = [os.fsencode(f"{name}={value}") for name, value in effect.env]
         self._send(wire.frame(b"J", wire.pack(effect.what.encode(), json.dumps(facts).encode(), *env)))
         self._is_handed = True

@@ -286,12 +286,31 @@ def _filled(at: Situation, rules: Sequence[tuple[str, Rule]]) -> dict[str, str]:
     return {name: value for name, rule in rules if (value := rule(at)) is not None}
 
 
-def allocation_env(job: Job, config: ClusterConfig, *, submit_dir: str) -> dict[str, str]:
+def allocation_env(
+    job: Job, config: ClusterConfig, *, components: Sequence[Job] = (), submit_dir: str
+) -> dict[str, str]:
     """What the command beside an allocation is told. Where the daemon is, it knows from its own environment."""
+    env = _of_allocation(job, config)
+    if len(components) > 1:
+        tasks = sum(
+            sum(task_counts(part.spec, part.allocation.nodes if part.allocation else ())) for part in components
+        )
+        inner = [_of_allocation(part, config) for part in components]
+        env = {name: env[name] for name in ("SLURM_CLUSTER_NAME", "SLURM_CONF", "SLURM_JOB_ID", "SLURM_SUBMIT_HOST")
+               if name in env}  # fmt: skip
+        env["SLURM_HET_SIZE"] = env["SLURM_PACK_SIZE"] = str(len(components))
+        env["SLURM_NTASKS"] = env["SLURM_NPROCS"] = str(tasks)
+        for index, values in enumerate(inner):
+            for name in values.keys() - {"SLURM_CLUSTER_NAME", "SLURM_CONF", "SLURM_SUBMIT_HOST"}:
+                env[f"{name}_HET_GROUP_{index}"] = env[f"{name}_PACK_GROUP_{index}"] = values[name]
+    env["SLURM_SUBMIT_DIR"] = submit_dir
+    return env
+
+
+def _of_allocation(job: Job, config: ClusterConfig) -> dict[str, str]:
     env = {
         name: value for name, value in job_env(job, config, daemon_addr=ROOT_ADDR).items() if name in OF_THE_ALLOCATION
     }
-    env["SLURM_SUBMIT_DIR"] = submit_dir
     if job.spec.request.memory is None:  # a default is told to batch scripts alone
         env = {name: value for name, value in env.items() if not name.startswith("SLURM_MEM_PER_")}
     return env

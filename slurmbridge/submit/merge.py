@@ -39,6 +39,7 @@ class CommandLine(msgspec.Struct, frozen=True, kw_only=True):
 
     components: tuple[tuple[Given, ...], ...]
     operands: tuple[str, ...] = ()
+    programs: tuple[tuple[str, ...], ...] = ()  # operands of each component: srun runs one for each
     verbose: int = 0
     quiet: int = 0
     wrap: str | None = None
@@ -90,6 +91,7 @@ def first_pass(command: str, argv: Sequence[str]) -> CommandLine | Early | Usage
     """Read the command line alone. Early options act in the order typed, before any later mistake."""
     words: Sequence[str] = argv[1:]
     components: list[tuple[Given, ...]] = []
+    programs: list[tuple[str, ...]] = []
     verbose = quiet = 0
     wrap: str | None = None
     while True:
@@ -109,11 +111,20 @@ def first_pass(command: str, argv: Sequence[str]) -> CommandLine | Early | Usage
         if found.problem:
             return complain(argv[0], found.problem, exit_code=255)
         components.append(tuple(found.options))
-        if found.operands[:1] != (":",):
+        end = (
+            found.operands.index(":") if ":" in (found.operands if command == "srun" else found.operands[:1]) else None
+        )
+        programs.append(tuple(found.operands[:end]))
+        if end is None:
             return CommandLine(
-                components=tuple(components), operands=found.operands, verbose=verbose, quiet=quiet, wrap=wrap
+                components=tuple(components),
+                operands=programs[0] if command == "srun" else found.operands,
+                programs=tuple(programs),
+                verbose=verbose,
+                quiet=quiet,
+                wrap=wrap,
             )
-        words = found.operands[1:]
+        words = found.operands[end + 1 :]
 
 
 def typed_values(command: str, line: CommandLine, clock: Clock) -> Draft | Bad:

@@ -49,8 +49,10 @@ def part_of(
     ranks = header["ranks"]
     rank, ids, cpus = plan.ranks[index], plan.tasks[index], plan.cpus[index]
     node = ranks[rank]
+    whole: dict[str, Any] = request.get("het") or {}
+    offset = int(whole.get("offset", 0))
     env = {**base_env, **step.env}
-    own_values = _step_values(header, step)
+    own_values = _step_values(header, step, whole)
     if request.get("preserve_env"):
         own_values = {
             name: value for name, value in own_values.items() if name not in PRESERVED or name not in step.env
@@ -61,9 +63,9 @@ def part_of(
             "SLURMD_NODENAME": node["node"],
             "SLURM_TOPOLOGY_ADDR": node["node"],
             "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
-            "SLURM_NODEID": str(index),
+            "SLURM_NODEID": str(index + whole.get("node_offset", 0)),
             "SLURM_CPUS_ON_NODE": str(cpus or node["cpus"]),
-            "SLURM_GTIDS": ",".join(str(number) for number in ids),
+            "SLURM_GTIDS": ",".join(str(number + offset) for number in ids),
             "SLURM_LAUNCH_NODE_IPADDR": _launch_address(header, request),
         }
     )
@@ -81,7 +83,7 @@ def part_of(
     total = sum(len(each) for each in plan.tasks)
     multi = request.get("multi")
     for local, number in enumerate(ids):
-        own = {"SLURM_PROCID": str(number), "SLURM_LOCALID": str(local)}
+        own = {"SLURM_PROCID": str(number + offset), "SLURM_LOCALID": str(local)}
         if per_task and devices:
             mine = devices[local * per_task : (local + 1) * per_task]
             own.update(visible(mine))
@@ -130,11 +132,13 @@ def device_env(devices: tuple[int, ...], of_node: list[list[int]]) -> dict[str, 
     return env
 
 
-def _step_values(header: dict[str, Any], step: RunningStep) -> dict[str, str]:
+def _step_values(header: dict[str, Any], step: RunningStep, whole: dict[str, Any]) -> dict[str, str]:
     plan, request = step.plan, step.request
     assert plan is not None
     names = [header["ranks"][rank]["node"] for rank in plan.ranks]
     counts = [len(ids) for ids in plan.tasks]
+    if whole:
+        names, counts = whole["nodes"], whole["tasks"]
     folded, total, nodes = tasks_per_node(counts), str(sum(counts)), hostlist.compress_sorted(names)
     values = {
         "SLURM_STEPID": str(step.step),
@@ -158,6 +162,17 @@ def _step_values(header: dict[str, Any], step: RunningStep) -> dict[str, str]:
         "SLURM_UMASK": f"{int(request.get('umask', 0o022)):04o}",
         "SRUN_DEBUG": "3",
     }
+    if whole:
+        values.update(
+            {
+                "SLURM_JOB_ID": whole["leader"],
+                "SLURM_JOBID": whole["leader"],
+                "SLURM_JOB_NODELIST": nodes,
+                "SLURM_NODELIST": nodes,
+                "SLURM_JOB_NUM_NODES": str(len(names)),
+                "SLURM_JOB_CPUS_PER_NODE": tasks_per_node(whole["cpus"]),
+            }
+        )
     if request.get("external"):
         values.update(
             {

@@ -118,6 +118,22 @@ def checked_programs(value: object, tasks: int) -> list[list[str]]:
     return value
 
 
+def checked_whole(value: object) -> dict[str, Any]:
+    """The larger step that this one is a component of (`wire.step`, het)."""
+    if not isinstance(value, dict):
+        raise ValueError("het is wrong")
+    nodes = value.get("nodes")
+    if not isinstance(nodes, list) or not _words(nodes):
+        raise ValueError("het is wrong")
+    for name in ("tasks", "cpus"):
+        counts = value.get(name)
+        if not isinstance(counts, list) or len(counts) != len(nodes) or not all(map(_count, counts)):
+            raise ValueError("het is wrong")
+    if not all(_count(value.get(name)) for name in ("offset", "node_offset")) or not _text(value.get("leader")):
+        raise ValueError("het is wrong")
+    return value
+
+
 def checked_signal(value: object) -> int:
     """The number of a signal."""
     if type(value) is not int or not 0 <= value <= 64:

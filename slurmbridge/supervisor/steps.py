@@ -15,7 +15,7 @@ from slurmbridge.supervisor import layout, spawn
 from slurmbridge.supervisor.guest import Guest
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.step_env import part_of
-from slurmbridge.supervisor.step_request import checked, checked_programs, checked_signal
+from slurmbridge.supervisor.step_request import checked, checked_programs, checked_signal, checked_whole
 from slurmbridge.supervisor.step_state import RunningStep, record_of, state_of
 from slurmbridge.supervisor.tasks import Tasks
 from slurmbridge.supervisor.usage import NOTHING, add
@@ -132,7 +132,7 @@ class Steps:
             "kill_on_bad_exit": self._head.header["kill_on_bad_exit"],
             "wait_time": self._head.header["wait_time"],
             "nodes": [
-                {"name": ranks[rank]["node"], "tasks": list(ids)}
+                {"name": ranks[rank]["node"], "tasks": list(ids), "cpus": ranks[rank]["cpus"]}
                 for rank, ids in zip(plan.ranks, plan.tasks, strict=True)
             ],
         }
@@ -173,6 +173,8 @@ class Steps:
             go = decode(payload) if payload else {}
             if "multi" in go:
                 step.request["multi"] = checked_programs(go["multi"], sum(len(ids) for ids in step.plan.tasks))
+            if "het" in go:
+                step.request["het"] = checked_whole(go["het"])
             self._launch(step)
             for early, content in step.early:
                 self._from_client(step, early, content)

@@ -5,7 +5,9 @@ passes the parts on to the other ranks over their links, there with the step's n
 (`number`, `unnumber`). Unknown keys of JSON payloads are ignored; an unknown version is refused.
 
 srun to rank 0
-    q  request: pack(version, JSON request, environment)       g  go: srun is ready, start the tasks: {} or {"multi": [argv...]}
+    q  request: pack(version, JSON request, environment)       g  go: srun is ready, start the tasks: {}, with {"multi": [argv...]},
+       with {"het": {"leader", "offset", "node_offset", "nodes", "tasks", "cpus"}} as a component of a larger step: where it
+       begins in it, and all nodes with tasks and CPUs on each
     i  standard input: pack(task or -1 for all, data)          e  its end: pack(task or -1)
     s  signal: {"signal"}, with {"why"} when the step is ended by it
 sattach and sbcast to rank 0
@@ -13,7 +15,7 @@ sattach and sbcast to rank 0
     p  put a file: pack(version, {"dest", "mode", "force", "times"}); then each i (bare bytes) after a y, e at its end;
        f is {"errno", "node"}
 rank 0 to srun
-    c  created: {"step", "job", "nodes": [{"name", "tasks": [...]}, ...]}
+    c  created: {"step", "job", "nodes": [{"name", "tasks": [...], "cpus"}, ...]}
     w  text for stderr while the step waits for resources      r  refused: {"lines": [...], "exit"}
     o  stdout, x  stderr: pack(task, data)                     d  task ended: {"task", "node", "status"}
     m  text for srun's stderr                                  a  the step is being aborted: {"wait": seconds}

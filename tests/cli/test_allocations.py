@@ -105,6 +105,26 @@ def test_what_is_wrong_is_said_without_an_allocation(daemon: Daemon, argv: list[
     assert (answer.stderr.splitlines()[0], answer.returncode) == (said, code)
 
 
+def test_components_run_as_one_step(daemon: Daemon) -> None:
+    script = "echo $SLURM_NTASKS $SLURM_NNODES $SLURM_NODEID $SLURM_GTIDS; exit $SLURM_PROCID"
+    answer = daemon.run(
+        ["srun", "-l", "-J", "parts", "-n1", "hostname", ":", "-N2", "-n2", "-J", "parts", "sh", "-c", script]
+    )
+    lines = sorted(answer.stdout.splitlines())
+    assert lines[0].startswith("0: n")
+    assert lines[1:] in (["1: 3 2 1 1", "2: 3 2 2 2"], ["1: 3 3 1 1", "2: 3 3 2 2"])
+    assert answer.returncode == 2
+
+
+def test_groups_of_a_job_share_a_step_and_one_alone_counts_its_own_tasks(daemon: Daemon) -> None:
+    script = (
+        "srun --het-group=0,1 -l true; srun --het-group=0,1 -l echo a; srun --het-group=1 -l echo b; srun -l echo c"
+    )
+    answer = daemon.run(["salloc", "-Q", "-n1", ":", "-n2", "sh", "-c", script])
+    assert sorted(answer.stdout.splitlines()) == ["0: a", "0: b", "0: c", "1: a", "1: b", "2: a"]
+    assert answer.returncode == 0
+
+
 # ---- waiting
 
 
