@@ -6,6 +6,7 @@ columns that are no names or states are merged into sums and ranges.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 
@@ -108,20 +109,24 @@ def make_layout(
 def group(partitions: Sequence[Partition], columns: Sequence[str], wanted: Wanted, view: View) -> list[NodeGroup]:
     """Rows: equal nodes together, each node once per row; a partition without any has a row of its own."""
     tells_partitions = any(name in ("Partition", "PartitionName") for name in columns)
+    of_node, of_partition = node_fields.matchers(columns, wanted.exact)
+    shown = {name: (node, of_node(node)) for name, node in view.nodes.items() if _passes(node, wanted)}
     members: dict[tuple[object, ...], dict[str, Node]] = {}
     owners: dict[tuple[object, ...], Partition] = {}
     for partition in partitions:
-        found = False
+        found, mine = False, of_partition(partition)
         for name in partition.nodes:
-            node = view.nodes.get(name)
-            if node is None or not _passes(node, wanted):
+            each = shown.get(name)
+            if each is None:
                 continue
             found = True
-            key = node_fields.match_node(node, partition, columns, wanted.exact)
-            if wanted.by_node:
-                key = (node.name, partition.name, *key)
-            owners.setdefault(key, partition)
-            members.setdefault(key, {}).setdefault(name, node)
+            node, its = each
+            key: tuple[object, ...] = (name, partition.name) if wanted.by_node else (its, mine)
+            known = members.get(key)
+            if known is None:
+                owners[key], members[key] = partition, {name: node}
+            else:
+                known[name] = node
         if not found and tells_partitions and not (wanted.by_node or wanted.reasons):
             owners[("no nodes", partition.name)] = partition
     return [NodeGroup(partition=owner, nodes=tuple(members.get(key, {}).values())) for key, owner in owners.items()]
@@ -144,6 +149,7 @@ def _lowest(rows: NodeGroup) -> tuple[tuple[object, ...], ...]:
     return tuple(_natural(node.name) for node in rows.nodes)
 
 
+@functools.lru_cache(maxsize=1 << 14)
 def _natural(name: str) -> tuple[object, ...]:
     """Numbers inside a name count as numbers."""
     return tuple((0, int(part), "") if is_number(part) else (1, 0, part) for part in re.split(r"(\d+)", name) if part)

@@ -31,12 +31,20 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
 Getter = Callable[[NodeGroup, View], str]
 
 
-def match_node(node: Node, partition: Partition, names: Iterable[str], exact: bool) -> tuple[object, ...]:
-    """What two nodes must have in common to be one row, given the columns shown."""
-    wanted = [_MATCH[name](node, partition) for name in names if name in _MATCH]
+Key = tuple[object, ...]
+
+
+def matchers(names: Iterable[str], exact: bool) -> tuple[Callable[[Node], Key], Callable[[Partition], Key]]:
+    """What two nodes, and their partitions, must have in common to be one row, given the columns shown."""
+    shown = list(names)
+    of_node = [_MATCH_NODE[name] for name in shown if name in _MATCH_NODE]
+    of_partition = [_MATCH_PARTITION[name] for name in shown if name in _MATCH_PARTITION]
     if exact:
-        wanted.extend(_EXACT[name](node) for name in names if name in _EXACT)
-    return tuple(wanted)
+        of_node += [_EXACT[name] for name in shown if name in _EXACT]
+    return (
+        lambda node: tuple([get(node) for get in of_node]),
+        lambda partition: tuple([get(partition) for get in of_partition]),
+    )
 
 
 def _used(node: Node) -> tuple[int, int, int, int]:
@@ -254,39 +262,41 @@ def _sct(group: NodeGroup) -> str:
     )
 
 
-# Column -> what must be equal within a row.
-_MATCH: dict[str, Callable[[Node, Partition], object]] = {
-    "AllocMem": lambda n, p: n.alloc_memory,
-    "AllocNodes": lambda n, p: p.alloc_nodes,
-    "Available": lambda n, p: p.state,
-    "Comment": lambda n, p: n.comment,
-    "DefaultTime": lambda n, p: p.default_time,
-    "Extra": lambda n, p: n.extra,
-    "Features": lambda n, p: n.conf.features,
-    "features_act": lambda n, p: n.features_active,
-    "Gres": lambda n, p: n.conf.gres,
-    "GresUsed": lambda n, p: gres_used(n),
-    "Groups": lambda n, p: p.allow_groups,
-    "MaxCPUsPerNode": lambda n, p: p.max_cpus_per_node,
-    "NodeAddr": lambda n, p: n.name,
-    "NodeHost": lambda n, p: n.name,
-    "OverSubscribe": lambda n, p: p.oversubscribe,
-    "Partition": lambda n, p: p.name,
-    "PartitionName": lambda n, p: p.name,
-    "Port": lambda n, p: n.conf.port,
-    "PreemptMode": lambda n, p: p.preempt_mode,
-    "PriorityJobFactor": lambda n, p: p.priority_job_factor,
-    "PriorityTier": lambda n, p: p.priority_tier,
-    "Reason": lambda n, p: n.reason,
-    "Root": lambda n, p: p.root_only,
-    "Size": lambda n, p: (p.min_nodes, p.max_nodes),
-    "StateCompact": lambda n, p: states.node_word(n),
-    "StateComplete": lambda n, p: states.node_complete(n),
-    "StateLong": lambda n, p: states.node_word(n),
-    "Time": lambda n, p: p.max_time,
-    "TimeStamp": lambda n, p: n.reason_time if n.reason else None,
-    "User": lambda n, p: n.reason_uid if n.reason else None,
-    "UserLong": lambda n, p: n.reason_uid if n.reason else None,
+# Column -> what must be equal within a row, of the node and of the partition.
+_MATCH_NODE: dict[str, Callable[[Node], object]] = {
+    "AllocMem": lambda n: n.alloc_memory,
+    "Comment": lambda n: n.comment,
+    "Extra": lambda n: n.extra,
+    "Features": lambda n: n.conf.features,
+    "features_act": lambda n: n.features_active,
+    "Gres": lambda n: n.conf.gres,
+    "GresUsed": lambda n: gres_used(n),
+    "NodeAddr": lambda n: n.name,
+    "NodeHost": lambda n: n.name,
+    "Port": lambda n: n.conf.port,
+    "Reason": lambda n: n.reason,
+    "StateCompact": lambda n: states.node_word(n),
+    "StateComplete": lambda n: states.node_complete(n),
+    "StateLong": lambda n: states.node_word(n),
+    "TimeStamp": lambda n: n.reason_time if n.reason else None,
+    "User": lambda n: n.reason_uid if n.reason else None,
+    "UserLong": lambda n: n.reason_uid if n.reason else None,
+}
+_MATCH_PARTITION: dict[str, Callable[[Partition], object]] = {
+    "AllocNodes": lambda p: p.alloc_nodes,
+    "Available": lambda p: p.state,
+    "DefaultTime": lambda p: p.default_time,
+    "Groups": lambda p: p.allow_groups,
+    "MaxCPUsPerNode": lambda p: p.max_cpus_per_node,
+    "OverSubscribe": lambda p: p.oversubscribe,
+    "Partition": lambda p: p.name,
+    "PartitionName": lambda p: p.name,
+    "PreemptMode": lambda p: p.preempt_mode,
+    "PriorityJobFactor": lambda p: p.priority_job_factor,
+    "PriorityTier": lambda p: p.priority_tier,
+    "Root": lambda p: p.root_only,
+    "Size": lambda p: (p.min_nodes, p.max_nodes),
+    "Time": lambda p: p.max_time,
 }
 # Columns that --exact keeps apart too.
 _EXACT: dict[str, Callable[[Node], object]] = {

@@ -148,12 +148,15 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if config is None:
             columns = with_changes(self.columns, nodes)
         else:
-            known = {node.conf.name: node for node in self.columns.nodes} | {node.conf.name: node for node in nodes}
+            told = {node.conf.name: node for node in nodes}  # with what operators changed of their configuration
+            known = {node.conf.name: node for node in self.columns.nodes}
             kept = [
-                msgspec.structs.replace(known[conf.name], conf=conf) if conf.name in known else Node(conf=conf)
+                told.pop(conf.name)
+                if conf.name in told
+                else msgspec.structs.replace(known.get(conf.name, Node(conf=conf)), conf=conf)
                 for conf in config.nodes
             ]
-            extra = [node for node in nodes if node.conf.name not in {conf.name for conf in config.nodes}]
+            extra = told.values()
             columns = build([*kept, *extra])
         changes: dict[str, object] = {"columns": columns, "fixed_mark": object(), "config": config or self.config}
         if columns.names != self.columns.names or columns.cpus is not self.columns.cpus:

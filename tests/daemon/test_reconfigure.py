@@ -194,3 +194,12 @@ def test_nodes_that_stay_keep_their_addresses() -> None:
     later = extended(first, ("n9", "n3", "n1", "n4"))
     assert {name: later[name] for name in ("n1", "n3")} == {name: first[name] for name in ("n1", "n3")}
     assert len(set(later.values()) | {first["n2"]}) == 5
+
+
+@rule
+async def test_what_operators_change_of_a_node_outlives_other_changes(made: Site) -> None:
+    assert (await made.run("scontrol update nodename=n2 features=fast", user="root")).code == 0
+    await made.run("sacctmgr -i add account any", user="root")  # the planner is told everything again
+    await made.settle()
+    job = await made.submit("-C fast")
+    assert (await made.run(f"squeue -h -j {job} -o '%T %N'")).out == "RUNNING n2\n"
