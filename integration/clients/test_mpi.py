@@ -59,5 +59,7 @@ def test_mpich_starts_by_its_own_launcher(desk: Login) -> None:
 def test_open_mpi_starts_by_its_own_launcher(desk: Login) -> None:
     path = library(desk, "libmpi.so.40")
     starter = library(desk, "prterun")
-    text = job(desk, f"{starter} --mca btl self,tcp --mca pml ob1 {desk.python} hello.py {path}")
+    place = desk.python.parent.parent  # the wheel was built for another folder
+    prefixes = f"OPAL_PREFIX={place} PRTE_PREFIX={place} PMIX_PREFIX={place}"
+    text = job(desk, f"{prefixes} {starter} --mca btl self,tcp --mca pml ob1 {desk.python} hello.py {path}")
     assert sorted(line for line in text.splitlines() if line.startswith("rank")) == EXPECTED

@@ -19,7 +19,7 @@ second = after.sbatch("cat " + str(first) + "_*.out | sort -n | paste -sd,")
 gang = Slurm(nodes=2, ntasks=2, time=datetime.timedelta(minutes=5))
 gang.srun("sh -c 'echo $SLURM_NODEID > node-$SLURM_PROCID.txt'")
 sleeper = Slurm(job_name="sleeper").sbatch("sleep 300")
-slurm.squeue.update()
+slurm.squeue.update_squeue()
 seen = {str(key): row["NAME"] for key, row in slurm.squeue.jobs.items()}
 slurm.scancel.cancel_job(sleeper)
 print(json.dumps([first, second, sleeper, seen]))

@@ -44,6 +44,7 @@ NAMES = _of(
 )
 
 # long name, short letter (or none), weight in percent, values (None: no argument)
+# fmt: off
 OPTIONS: tuple[tuple[str, str, float, Pick | None], ...] = (
     ("time", "t", 83, TIMES),
     ("job-name", "J", 79, NAMES),
@@ -67,7 +68,7 @@ OPTIONS: tuple[tuple[str, str, float, Pick | None], ...] = (
     ("array", "a", 8, ARRAYS),
     ("gpus", "G", 6, _of("1", "2", "a100:2", "gpu:1", "8", "0", "a100:1,v100:1")),
     ("gpus-per-node", "", 6, _of("1", "a100:2", "4", "5", "a100:1")),
-    ("constraint", "C", 6, _of("cpu", "avx2", "avx2&rack1", "rack1|rack2", "[a|b]", "[rack1|rack2]", "[cpu*2]", "gpu", "avx512", "cpu,avx2", "(cpu&avx2)|gpu", "&cpu")),  # fmt: skip
+    ("constraint", "C", 6, _of("cpu", "avx2", "avx2&rack1", "rack1|rack2", "[a|b]", "[rack1|rack2]", "[cpu*2]", "gpu", "avx512", "cpu,avx2", "(cpu&avx2)|gpu", "&cpu")),
     ("reservation", "", 2, _of("none-such", "a,b")),
     ("export", "", 5, _of("ALL", "NONE", "NIL", "ALL,X=1", "HOME,PATH", "X=1,Y='a,b'", "none")),
     ("tasks-per-node", "", 4, _of("1", "2", "4")),
@@ -79,7 +80,7 @@ OPTIONS: tuple[tuple[str, str, float, Pick | None], ...] = (
     ("open-mode", "", 3, _of("append", "truncate", "a", "t", "w")),
     ("licenses", "L", 3, _of("matlab:2", "matlab", "ansys:1,matlab:1", "none:1", "matlab:20", "matlab:1|ansys:1")),
     ("ntasks-per-socket", "", 2, _of("1", "2", "4")),
-    ("dependency", "d", 3, _of("singleton", "afterok:999999", "afterany:1?afterok:2", "after:x", "afterok", "afterok:1,afterany:2?singleton", "expand:1")),  # fmt: skip
+    ("dependency", "d", 3, _of("singleton", "afterok:999999", "afterany:1?afterok:2", "after:x", "afterok", "afterok:1,afterany:2?singleton", "expand:1")),
     ("signal", "", 3, _of("USR1@60", "B:USR2@30", "TERM", "R:10@5", "B:15", "NOSIG", "SIGUSR1@120", "BR:USR1", "99@1", "USR1@70000")),
     ("gpus-per-task", "", 2, _of("1", "a100:1", "2")),
     ("requeue", "", 2, None),
@@ -144,15 +145,35 @@ OPTIONS: tuple[tuple[str, str, float, Pick | None], ...] = (
     ("uid", "", 0.3, _of("bob")),
     ("admin-comment", "", 0.3, _of("x")),
     ("no-such-option", "", 0.7, _of("1")),
-)  # fmt: skip
+)
+# fmt: on
 VARIABLES: tuple[tuple[str, Pick], ...] = (
-    ("SBATCH_TIMELIMIT", TIMES), ("SBATCH_PARTITION", _of("debug", "long")), ("SBATCH_ACCOUNT", _of("ml")),
-    ("SBATCH_QOS", _of("high", "")), ("SBATCH_ARRAY_INX", _of("1-2", "bad")), ("SBATCH_EXCLUSIVE", _of("", "user")),
-    ("SBATCH_MEM_PER_NODE", SIZES), ("SBATCH_JOB_NAME", NAMES), ("SBATCH_GRES", _of("gpu:1")), ("SBATCH_HINT", _of("compute_bound")),
-    ("SBATCH_EXPORT", _of("NONE", "X=1")), ("SBATCH_REQUEUE", _of("", "1")), ("SBATCH_NO_REQUEUE", _of("")), ("SBATCH_COMMENT", _of("from outside")),
-    ("SBATCH_OPEN_MODE", _of("append", "x")), ("SBATCH_CONSTRAINT", _of("cpu")), ("SBATCH_OVERCOMMIT", _of("")), ("SBATCH_WCKEY", _of("k")),
-    ("SBATCH_SIGNAL", _of("USR1@9")), ("SBATCH_OUTPUT", PATHS), ("SBATCH_ERROR", PATHS), ("SBATCH_INPUT", _of("/dev/zero")), ("SBATCH_DISTRIBUTION", _of("cyclic")),
-    ("SBATCH_CPUS_PER_TASK", _of("2")), ("SBATCH_IGNORE_PBS", _of("")), ("SBATCH_SPREAD_JOB", _of("")),
+    ("SBATCH_TIMELIMIT", TIMES),
+    ("SBATCH_PARTITION", _of("debug", "long")),
+    ("SBATCH_ACCOUNT", _of("ml")),
+    ("SBATCH_QOS", _of("high", "")),
+    ("SBATCH_ARRAY_INX", _of("1-2", "bad")),
+    ("SBATCH_EXCLUSIVE", _of("", "user")),
+    ("SBATCH_MEM_PER_NODE", SIZES),
+    ("SBATCH_JOB_NAME", NAMES),
+    ("SBATCH_GRES", _of("gpu:1")),
+    ("SBATCH_HINT", _of("compute_bound")),
+    ("SBATCH_EXPORT", _of("NONE", "X=1")),
+    ("SBATCH_REQUEUE", _of("", "1")),
+    ("SBATCH_NO_REQUEUE", _of("")),
+    ("SBATCH_COMMENT", _of("from outside")),
+    ("SBATCH_OPEN_MODE", _of("append", "x")),
+    ("SBATCH_CONSTRAINT", _of("cpu")),
+    ("SBATCH_OVERCOMMIT", _of("")),
+    ("SBATCH_WCKEY", _of("k")),
+    ("SBATCH_SIGNAL", _of("USR1@9")),
+    ("SBATCH_OUTPUT", PATHS),
+    ("SBATCH_ERROR", PATHS),
+    ("SBATCH_INPUT", _of("/dev/zero")),
+    ("SBATCH_DISTRIBUTION", _of("cyclic")),
+    ("SBATCH_CPUS_PER_TASK", _of("2")),
+    ("SBATCH_IGNORE_PBS", _of("")),
+    ("SBATCH_SPREAD_JOB", _of("")),
 )  # fmt: skip
 # Drawn seldom, so that most scripts are accepted and their jobs can be compared.
 ODD = frozenset(

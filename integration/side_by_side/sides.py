@@ -111,7 +111,11 @@ class OurSide:
         (conf_folder / "gres.conf").write_text(gres)
         ours = set(USERS) | {str(uid) for uid in USERS.values()}
         passwd, group = (
-            "".join(line for line in Path(f"/etc/{name}").open() if ours.isdisjoint(line.split(":")[:3]))
+            "".join(
+                line
+                for line in Path(f"/etc/{name}").read_text().splitlines(keepends=True)
+                if ours.isdisjoint(line.split(":")[:3])
+            )
             for name in ("passwd", "group")
         )
         for user, uid in USERS.items():

@@ -1,9 +1,9 @@
 """The processes of a job on one node: how they are kept together, listed, signalled and ended for good.
 
 As root every job-node has a PID namespace whose first process ends when its supervisor does: its end is one kill for
-all. It also has IPC, UTS and mount namespaces: message passing does not take another virtual node for its own, the host
-name is the node's, `/etc/hosts` names every node, `/proc` shows the job's processes alone. Mounts are private to these
-namespaces. Otherwise the supervisor is a subreaper and what descends from it is the job; a process that outlives a
+all. It also has IPC, UTS and mount namespaces and shared memory of its own: message passing does not take another
+virtual node for its own, nor meets what another run left; the host name is the node's, `/etc/hosts` names every node,
+`/proc` shows the job's processes alone. Mounts are private to these namespaces. Otherwise the supervisor is a subreaper and what descends from it is the job; a process that outlives a
 killed supervisor is then found by its environment (`spool.process.leftovers`), unless it has cleared that: a gap that
 only root's way closes.
 """
@@ -90,6 +90,10 @@ class Space:
                 kernel.mount(hosts, "/etc/hosts", None, kernel.MS_BIND)
             except OSError as error:
                 self.notes.append(f"hosts file: {error}")
+        try:  # shared memory, as IPC: of this node and this run alone, gone with it
+            kernel.mount("shm", "/dev/shm", "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV)
+        except OSError as error:
+            self.notes.append(f"shared memory: {error}")
         _sethostname(node, self.notes)
         self._inner = os.read(self._ready, 1) == b"1"
         os.close(self._ready)

@@ -158,6 +158,17 @@ def test_a_node_has_its_name_as_host_name_and_all_nodes_resolve(state: pathlib.P
     use(state, rule)
 
 
+@pytest.mark.skipif(not IS_ROOT, reason="needs root")
+def test_shared_memory_is_of_one_run_on_one_node_and_goes_with_it(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        script = "#!/bin/sh\nls /dev/shm | wc -l; echo left > /dev/shm/slurmbridge-left; stat -c %a /dev/shm\n"
+        for number in (1, 2):
+            assert (await bench.finish(bench.launch(number, script))).split() == ["0", "1777"]
+        assert not pathlib.Path("/dev/shm/slurmbridge-left").exists()
+
+    use(state, rule)
+
+
 def open_to_all(bench: LocalBench) -> None:
     """Other users must reach the state folder, as they do at a site."""
     for folder in bench.out.parents:
