@@ -21,6 +21,7 @@ from slurmbridge.commands.sreport_tables import REPORTS, Ask, Report
 from slurmbridge.errors import LangError
 from slurmbridge.lang import times
 from slurmbridge.model.accounts import Transaction
+from slurmbridge.model.cluster import NodeEvent
 from slurmbridge.submit import getopt
 from slurmbridge.submit.getopt import Arg, Opt
 
@@ -98,17 +99,20 @@ def main(call: Call, site: Site) -> Command:
         yield Print("".join(line + "\n" for line in conditions.complaints), 2)
     jobs: tuple[JobRow, ...] = ()
     moments: tuple[Transaction, ...] = ()
+    events: tuple[NodeEvent, ...] = ()
     if not conditions.values.get("clusters") or site.config.cluster_name in conditions.values["clusters"].split(","):
         jobs = yield History(
             filter=JobFilter(start=period.start, end=min(period.end, call.now), duplicates=True, with_steps=False)
         )
         moments = yield Reports(what="transactions")
+        events = yield Reports(what="events", start=period.start, end=period.end)
     known_since = min([site.start_time, *(each.time for each in moments), *(row.job.submit_time for row in jobs)])
     elsewhere = not jobs and not moments and bool(conditions.values.get("clusters"))
     ask = Ask(
         site=site,
         period=period,
         jobs=() if elsewhere else tuple(row.job for row in jobs if _may_see(row, call, site)),
+        events=events,
         known_since=period.end if elsewhere else known_since,
         tres=tres,
         values=conditions.values,

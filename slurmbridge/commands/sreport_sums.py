@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from slurmbridge.model.accounts import Accounting, Assoc
-from slurmbridge.model.cluster import Node
+from slurmbridge.model.cluster import Node, NodeEvent
 from slurmbridge.model.job import Job
-from slurmbridge.model.states import NodeBase, NodeFlag
 from slurmbridge.model.tres import count, is_gpu
 from slurmbridge.submit import associations
 
@@ -106,9 +105,14 @@ class Utilization(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def utilization(
-    nodes: Sequence[Node], jobs: Sequence[Job], tres: Sequence[str], period: Period, known_since: float
+    nodes: Sequence[Node],
+    jobs: Sequence[Job],
+    events: Sequence[NodeEvent],
+    tres: Sequence[str],
+    period: Period,
+    known_since: float,
 ) -> list[Utilization]:
-    """Since when the cluster is known. Nodes count as down from the moment they were put down, until now."""
+    """Since when the cluster is known. Nodes are down as the recorded events say, those in maintenance as planned."""
     length = period.overlap(known_since, None)
     if length <= 0:
         return []
@@ -116,8 +120,8 @@ def utilization(
     rows = []
     for name in tres:
         size = sum(size_of(node, name) for node in nodes)
-        down = sum(size_of(node, name) * _down(node, period, planned=False) for node in nodes)
-        planned_down = sum(size_of(node, name) * _down(node, period, planned=True) for node in nodes)
+        down = _down(nodes, events, name, period, planned=False)
+        planned_down = _down(nodes, events, name, period, planned=True)
         allocated = sum(use.of(name) for use in found)
         reported = size * length
         waited = 0.0
@@ -151,10 +155,13 @@ def size_of(node: Node, tres: str) -> int:
     return 0
 
 
-def _down(node: Node, period: Period, *, planned: bool) -> float:
-    if node.base is not NodeBase.DOWN or (NodeFlag.MAINTENANCE in node.flags) is not planned:
-        return 0.0
-    return period.overlap(node.reason_time, None)
+def _down(nodes: Sequence[Node], events: Sequence[NodeEvent], tres: str, period: Period, *, planned: bool) -> float:
+    size = {node.name: size_of(node, tres) for node in nodes}
+    return sum(
+        size.get(event.node, 0) * period.overlap(event.start, event.end)
+        for event in events
+        if "DOWN" in event.state.split("+") and ("MAINT" in event.state) is planned
+    )
 
 
 def in_tree(accounting: Accounting) -> list[tuple[int, Assoc]]:

@@ -10,6 +10,7 @@ from slurmbridge.commands import sreport_sums as sums
 from slurmbridge.commands.effects import Site
 from slurmbridge.commands.sreport_layout import Amount, Column, Row
 from slurmbridge.lang import hostlist
+from slurmbridge.model.cluster import NodeEvent
 from slurmbridge.model.job import Job
 from slurmbridge.submit import associations
 
@@ -22,6 +23,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     site: Site
     period: sums.Period
     jobs: tuple[Job, ...]
+    events: tuple[NodeEvent, ...]
     known_since: float
     tres: tuple[str, ...]
     values: Mapping[str, str]
@@ -37,7 +39,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
     def whole(self) -> dict[str, float]:
         """What could have been used: the cluster since it is known."""
-        rows = sums.utilization(self.site.nodes(), (), self.tres, self.period, self.known_since)
+        rows = sums.utilization(self.site.nodes(), (), (), self.tres, self.period, self.known_since)
         return {row.tres: row.reported for row in rows}
 
 
@@ -91,7 +93,7 @@ def _size(ask: Ask, tres: str) -> int:
 def _utilization(ask: Ask) -> list[Row]:
     rows: list[Row] = []
     wall = ask.period.end - ask.period.start
-    for each in sums.utilization(ask.site.nodes(), ask.jobs, ask.tres, ask.period, ask.known_since):
+    for each in sums.utilization(ask.site.nodes(), ask.jobs, ask.events, ask.tres, ask.period, ask.known_since):
         whole = each.reported
         rows.append(
             {

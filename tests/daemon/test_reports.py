@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from slurmbridge.commands.sreport_sums import Period, utilization
+from slurmbridge.model.cluster import Node, NodeConf, NodeEvent
 from tests.daemon.controlled import CONF, Site, site
 
 WEIGHED = CONF + "PriorityWeightFairshare=10000\nPriorityWeightJobSize=1000\nPriorityWeightAge=1000\n"
@@ -109,6 +111,17 @@ async def test_sreport_sums_the_runs_of_the_period(made: Site) -> None:
         "sreport -n -P job sizesbyaccount start=now-1hour end=now flatview grouping=2,8 printjobcount"
     )
     assert sizes.out.split("|")[2:] == ["0", "1", "0", "1", "100.00%\n"]
+
+
+def test_sreport_counts_nodes_as_down_while_they_were() -> None:
+    nodes = [Node(conf=NodeConf(name=name, cpus=8, real_memory=1000)) for name in ("n1", "n2")]
+    events = [
+        NodeEvent(node="n1", start=500.0, end=1060.0, state="DOWN+DRAIN", reason="broken", uid=0),
+        NodeEvent(node="n2", start=1100.0, end=None, state="DOWN", reason="broken", uid=0),
+        NodeEvent(node="n2", start=1000.0, end=1050.0, state="DRAIN", reason="later", uid=0),
+    ]
+    (cpus,) = utilization(nodes, (), events, ("cpu",), Period(1000.0, 4600.0, 1200.0), 0.0)
+    assert (cpus.down, cpus.reported, cpus.idle) == (8 * 60 + 8 * 100, 16 * 200, 16 * 200 - 8 * 160)
 
 
 @rule
