@@ -167,6 +167,9 @@ def _inside(words: list[str], env: dict[str, str]) -> int:
             wishes.append(_wish(line, command, words, env, group))
     if len(wishes) > 1 and any(wish.request["mpi"] != "none" for wish in wishes):
         raise Usage("srun: error: --mpi: only none works over several components")
+    for wish in wishes if len(wishes) > 1 else ():
+        if "cpus-per-task" not in wish.command.typed:
+            wish.request["hidden"] = ["SLURM_TRES_PER_TASK"]
     return _run(wishes)[1]
 
 
