@@ -172,7 +172,7 @@ def sampled(row: AccountRow, view: View) -> Usage | None:
     step = row.step
     if step is None or step.usage is None:
         return None
-    ran = int(step.end_time or view.now) - int(step.start_time)
+    ran = (step.end_time or view.now) - step.start_time  # not between whole seconds: `true` may end in the next one
     if ran < (sample_seconds(view) if step.step_id == _BATCH else min(sample_seconds(view), 1)):
         return None
     return step.usage

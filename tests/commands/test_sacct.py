@@ -9,7 +9,7 @@ from slurmbridge.commands import sacct
 from slurmbridge.commands.effects import History, JobFilter, JobRow
 from slurmbridge.model.job import Step
 from slurmbridge.model.states import JobState
-from tests.commands.sample_site import NOW, Ran, SampleSite, ended, job, usage
+from tests.commands.sample_site import NOW, Ran, SampleSite, ended, job, running, usage
 
 
 def step(step_id: int, name: str, **changes: object) -> Step:
@@ -172,3 +172,19 @@ def test_scripts_are_shown_to_their_owner() -> None:
 def test_truncated_times_stay_in_the_window() -> None:
     out = run("sacct -T -S now-15seconds -E now-12seconds -j 385 -X -n -P -o start,end,elapsed").out
     assert out == "2026-11-29T21:19:45|2026-11-29T21:19:48|00:00:03\n"
+
+
+@pytest.mark.parametrize(("begin", "end", "shown"), [(NOW - 5.1, NOW - 4.9, ""), (NOW - 5.5, NOW - 4.4, "1976K")])
+def test_a_step_that_ended_before_the_first_sample_has_no_peak_values(begin: float, end: float, shown: str) -> None:
+    step = Step(job_id=1, step_id=0, name="true", start_time=begin, end_time=end, nodes=("n1",), usage=usage())
+    row = JobRow(job=running(1, ["n1"]), steps=(step,))
+    assert Ran(sacct.main, "sacct -n -P -o maxrss -j 1.0", SampleSite(rows=[row])).out.strip() == shown
+
+
+@pytest.mark.parametrize(("words", "last"), [("-P -p", "|"), ("-p -P", "e"), ("--parsable2 --parsable", "|")])
+def test_the_last_shape_of_the_list_counts(words: str, last: str) -> None:
+    assert run(f"sacct {words} -o state").out.splitlines()[0][-1] == last
+
+
+def test_a_wrong_option_is_told_in_one_line() -> None:
+    assert run("sacct --bogus").err == "sacct: unrecognized option '--bogus'\n"
