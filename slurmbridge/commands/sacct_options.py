@@ -27,6 +27,7 @@ from slurmbridge.submit.getopt import Arg, Opt
 
 _R, _O = Arg.REQUIRED, Arg.OPTIONAL
 
+_PARSABLE = {"parsable": 1, "parsable2": 2}
 OPTIONS = getopt.OptTable(
     (
         Opt("autocomplete", "", _R), Opt("allusers", "a"), Opt("accounts", "A", _R), Opt("allocations", "X"),
@@ -86,11 +87,13 @@ def read(call: Call, site: Site) -> Wanted | Stop:
         if stop is not None:
             return stop
     if scan.problem:
-        return Stop(stderr=getopt.complain("sacct", scan.problem).lines)
+        return Stop(stderr=getopt.complain("sacct", scan.problem, hint="").lines)
     if scan.operands:
         lines = ("sacct: error: Unknown arguments:", *(f"sacct: error:  {word}" for word in scan.operands))
         return Stop(stderr=lines)
     values = {given.key: given.value or "" for given in scan.options}
+    shapes = [given.key for given in scan.options if given.key in _PARSABLE]
+    values = {key: value for key, value in values.items() if key not in _PARSABLE or key == shapes[-1]}
     picked = ",".join(given.value or "" for given in scan.options if given.key == "jobs")
     formats = ",".join(given.value or "" for given in scan.options if given.key == "format")
     return _typed(call, site, values, picked, formats if "format" in values else None)
@@ -172,7 +175,7 @@ def _typed(call: Call, site: Site, values: dict[str, str], picked: str, formats:
         placed=tuple(placed),
         steps="allocations" not in values,
         header="noheader" not in values,
-        parsable=2 if "parsable2" in values else 1 if "parsable" in values else 0,
+        parsable=next((number for key, number in _PARSABLE.items() if key in values), 0),
         delimiter=values.get("delimiter", "|"),
         each_task="array" in values,
         truncate="truncate" in values,

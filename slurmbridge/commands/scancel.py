@@ -70,6 +70,8 @@ def main(call: Call, site: Site) -> Command:
     if not isinstance(asked, Request):
         yield Print("".join(line + "\n" for line in asked.lines), 2)
         return asked.exit_code
+    if asked.remarks:
+        yield Print("".join(line + "\n" for line in asked.remarks), 2)
     problem = cluster_problem("scancel", asked.clusters, site) if asked.clusters else ()
     if problem:
         yield Print("".join(line + "\n" for line in problem), 2)
@@ -82,7 +84,10 @@ def main(call: Call, site: Site) -> Command:
         return (yield from _cancel_all(items, asked))
     code = 0
     for item in items:
-        if item.job is None or (yield from _confirmed(item, asked)):
+        if item.job is None:
+            yield Print(f"scancel: error: Kill job error on job id {item.shown}: {SlurmErrno.INVALID_JOB_ID.text}\n", 2)
+            code = 1
+        elif (yield from _confirmed(item, asked)):
             code = (yield from _cancel(item, asked, None)) or code
     return code
 

@@ -34,6 +34,7 @@ _SWITCHES = {
     "SCANCEL_BATCH": "batch", "SCANCEL_CRON": "cron", "SCANCEL_CTLD": "ctld", "SCANCEL_FULL": "full",
     "SCANCEL_HURRY": "hurry", "SCANCEL_INTERACTIVE": "interactive", "SCANCEL_VERBOSE": "verbose",
 }  # fmt: skip
+_TRUE, _FALSE = ("t", "true"), ("f", "false")
 USAGE = """\
 Usage: scancel [-A account] [--batch] [--ctld] [--full] [--interactive] [-n job_name]
                [-p partition] [-Q] [-q qos] [-R reservation] [-s signal | integer]
@@ -93,6 +94,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     quiet: bool = False
     clusters: str = ""
     filters: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()  # lines for stderr that stop nothing
 
 
 def read(call: Call, site: Site) -> Request | UsageError | str:
@@ -103,16 +105,20 @@ def read(call: Call, site: Site) -> Request | UsageError | str:
     values: dict[str, str] = {}
     verbose = 0
     for variable, key in _VARIABLES.items():
-        if call.env.get(variable):
+        if variable in call.env:
             values[key] = call.env[variable]
+    if "state" in values:
+        bad = _states(values["state"], "SCANCEL_STATE")
+        if isinstance(bad, UsageError):
+            return bad
+    remarks: list[str] = []
     for variable, key in _SWITCHES.items():
-        text = call.env.get(variable)
-        if text is None or text.lower() in ("f", "false", "no", "0"):
-            continue
-        if key == "verbose":
-            verbose = int(text) if text.isdigit() else 1
-        else:
-            values[key] = "1"
+        text = call.env.get(variable, "false")
+        if text.lower() in _TRUE:
+            verbose += key == "verbose"
+            values |= {key: "1"} if key != "verbose" else {}
+        elif text.lower() not in _FALSE:
+            remarks.append(f"scancel: error: Unrecognized {variable} value: {text}")
     for given in parsed.options:
         if given.key in ("help", "usage", "version"):
             return given.key
@@ -122,7 +128,10 @@ def read(call: Call, site: Site) -> Request | UsageError | str:
             values[given.key] = given.value if given.value is not None else "1"
             if given.key in ("me", "user"):
                 values.pop("user" if given.key == "me" else "me", None)
-    return _checked(values, parsed.operands, verbose, call, site)
+    found = _checked(values, parsed.operands, verbose, call, site)
+    if remarks and isinstance(found, UsageError):
+        return UsageError(lines=(*remarks, *found.lines), exit_code=found.exit_code)
+    return msgspec.structs.replace(found, remarks=tuple(remarks)) if isinstance(found, Request) else found
 
 
 def _checked(
@@ -138,7 +147,7 @@ def _checked(
             return _error(f"Invalid user name: {user}")
     elif "me" in values:
         uid = call.uid
-    states = _states(values.get("state", ""))
+    states = _states(values["state"]) if "state" in values else ()
     if isinstance(states, UsageError):
         return states
     number: int | None = None
@@ -191,20 +200,14 @@ def _filters(values: dict[str, str], call: Call) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _states(text: str) -> tuple[str, ...] | UsageError:
-    """PENDING, RUNNING, SUSPENDED by name or code; COMPLETING is understood too."""
-    found = []
-    for word in filter(None, text.split(",")):
-        state = next((each for each in JobState if word.upper() in (each.name, each.value)), None)
-        flag = next((each for each in JobFlag if word.upper() in (each.name, each.value)), None)
-        if state in (JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED):
-            found.append(state.name)
-        elif flag in (JobFlag.COMPLETING, JobFlag.CONFIGURING):
-            found.append(flag.name)
-        else:
-            lines = (f"Invalid job state specified: {text}", "Valid job states are PENDING, RUNNING, and SUSPENDED")
-            return UsageError(lines=lines, exit_code=1)
-    return tuple(found)
+def _states(text: str, variable: str = "") -> tuple[str, ...] | UsageError:
+    """One state by name or code; jobs that have ended are never found."""
+    word = text.upper()
+    found = [each.name for kind in (JobState, JobFlag) for each in kind if word in (each.name, each.value)]
+    if found:
+        return (found[0],)
+    told = f"Unrecognized {variable} value: {text}" if variable else f"Invalid job state specified: {text}"
+    return UsageError(lines=(told, "Valid job states are PENDING, RUNNING, and SUSPENDED"), exit_code=1)
 
 
 def _targets(operands: tuple[str, ...], max_array_size: int) -> tuple[Target, ...] | UsageError:

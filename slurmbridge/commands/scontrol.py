@@ -81,6 +81,11 @@ def main(call: Call, site: Site) -> Command:
         yield Print("".join(line + "\n" for line in parsed.lines), 2)
         return 1
     flags = _flags_of_environment(call)
+    if call.env.get("SLURM_CLUSTERS") and not any(given.key.startswith("cluster") for given in parsed.options):
+        problem = cluster_problem("scontrol", call.env["SLURM_CLUSTERS"], site)
+        if problem:
+            yield Print("".join(line + "\n" for line in problem), 2)
+            return 1
     for given in parsed.options:
         name, value = given.key, given.value
         if name == "help":
@@ -341,7 +346,7 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="fsdampeningfactor", least=1, run=_not_offered("fsdampeningfactor", "Fair Tree has no dampening")),
     Keyword(name="help", least=2, run=_help, most=0),
     Keyword(name="hide", least=2, run=_switch("all", False)),
-    Keyword(name="hold", least=3, run=_verb("hold"), fewest=1),
+    Keyword(name="hold", least=4, run=_verb("hold"), fewest=1),
     Keyword(name="holdu", least=5, run=_verb("uhold"), fewest=1),
     Keyword(name="listpids", least=1, run=_listpids, most=2),
     Keyword(name="listjobs", least=5, run=_listpids),
@@ -359,7 +364,7 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="reconfigure", least=3, run=_reconfigure, most=0),
     Keyword(name="release", least=3, run=_verb("release"), fewest=1),
     Keyword(name="requeue", least=3, run=_verb("requeue"), fewest=1),
-    Keyword(name="requeuehold", least=8, run=_verb("requeuehold"), fewest=1),
+    Keyword(name="requeuehold", least=11, run=_verb("requeuehold"), fewest=1),
     Keyword(name="resume", least=3, run=_verb("resume"), fewest=1),
     Keyword(
         name="setdebugflags", least=9, run=_not_offered("setdebugflags", "the daemon has log levels only"), fewest=1
@@ -372,7 +377,7 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="takeover", least=8, run=_not_offered("takeover", "there is one controller")),
     Keyword(name="token", least=3, run=_token),
     Keyword(name="top", least=3, run=_top, fewest=1, most=1),
-    Keyword(name="uhold", least=2, run=_verb("uhold"), fewest=1),
+    Keyword(name="uhold", least=5, run=_verb("uhold"), fewest=1),
     Keyword(name="update", least=1, run=updates.update, fewest=1),
     Keyword(name="delete", least=1, run=updates.delete, fewest=1),
     Keyword(name="verbose", least=4, run=_switch("verbose", True), most=0),

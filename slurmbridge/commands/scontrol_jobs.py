@@ -111,7 +111,8 @@ def _word_for(eyes: Eyes, verb: Verb, errno: SlurmErrno, job: Job | None) -> str
         if errno is SlurmErrno.ACCESS_DENIED and job is not None and job.spec.uid != eyes.call.uid:
             return SlurmErrno.USER_ID_MISSING.text
     if verb.name in ("suspend", "resume"):
-        if errno is SlurmErrno.ACCESS_DENIED:
+        is_denied = errno is SlurmErrno.INVALID_JOB_ID and not eyes.site.is_operator(eyes.call.uid)
+        if errno is SlurmErrno.ACCESS_DENIED or is_denied:
             return "Unexpected message received"
         if errno is SlurmErrno.DISABLED and verb.name == "resume":
             return SlurmErrno.JOB_NOT_SUSPENDED.text

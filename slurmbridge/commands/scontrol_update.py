@@ -316,11 +316,14 @@ def delete(eyes: Eyes, words: Sequence[str]) -> Command:
         (
             each
             for each in ("partitionname", "reservationname", "nodename")
-            if each.startswith(key.lower()) and len(key) >= 1
+            if each.startswith(key.lower()) and len(key) >= 3
         ),
         None,
     )
-    if kind is None or len(words) > 2:
+    if len(words) > 2 or (len(words) == 1 and not equals):
+        yield from _errors(eyes, "Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'")
+        return 1
+    if kind is None:
         yield from complain(eyes, f"Invalid deletion entity: {shown}")
         return 1
     short = kind.removesuffix("name")

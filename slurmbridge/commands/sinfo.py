@@ -40,9 +40,9 @@ def main(call: Call, site: Site) -> Command:
         return wanted.exit_code
     now = call.now
     while True:
-        if wanted.long or wanted.iterate:
+        if (wanted.long and wanted.header) or wanted.iterate:
             yield Print(listing.date_line(call, site, now))
-        if wanted.all_clusters:
+        if wanted.names_cluster:
             yield Print(f"CLUSTER: {site.config.cluster_name}\n")
         yield from (_reservations if wanted.reservations else _nodes)(replace(call, now=now), site, wanted)
         if not wanted.iterate:

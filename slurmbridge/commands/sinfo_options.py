@@ -64,7 +64,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     named: bool = False
     sort: str = "#P,-t"
     iterate: int = 0
-    all_clusters: bool = False
+    names_cluster: bool = False  # clusters were asked for: each list is headed by its cluster's name
     document: str = ""  # "json", "yaml"
 
 
@@ -112,7 +112,7 @@ def read(call: Call, site: Site) -> Wanted | Stop:
         states=test,
         dead="dead" in values,
         responding="responding" in values,
-        future="future" in values,
+        future="future" in values or "SINFO_FUTURE" in call.env,
         exact="exact" in values,
         hidden="all" in values or "SINFO_ALL" in call.env,
         by_node="Node" in values,
@@ -125,7 +125,7 @@ def read(call: Call, site: Site) -> Wanted | Stop:
         named=named,
         sort=values.get("sort") or call.env.get("SINFO_SORT") or ("N" if "Node" in values else "#P,-t"),
         iterate=iterate,
-        all_clusters="all" in (clusters or "").split(","),
+        names_cluster=clusters is not None and "noheader" not in values,
     )
 
 
@@ -135,14 +135,14 @@ def _format(call: Call, options: list[getopt.Given], values: dict[str, str | Non
         if given.key in ("format", "Format"):
             return given.value or "", given.key == "Format"
     long = "long" in values
-    if "SINFO_FORMAT" in call.env and not long:
-        return call.env["SINFO_FORMAT"], False
     if "summarize" in values:
         return _SUMMARY, False
     if "Node" in values:
         return _BY_NODE[long], False
     if "list-reasons" in values:
         return _REASONS[long], False
+    if "SINFO_FORMAT" in call.env:
+        return call.env["SINFO_FORMAT"], False
     return _DEFAULT[long], False
 
 

@@ -50,7 +50,7 @@ def main(call: Call, site: Site) -> Command:
 
 def _jobs(call: Call, site: Site, wanted: Wanted) -> Command:
     view = listing.make_view(call, site, convert=wanted.convert, expand_patterns=wanted.expand_patterns)
-    if wanted.all_clusters:
+    if wanted.names_cluster:
         yield Print(f"CLUSTER: {site.config.cluster_name}\n")
     found: Iterable[Job] = site.jobs() if wanted.jobs is None else _picked(wanted.jobs, site)
     if wanted.jobs is not None and len(wanted.jobs) == 1 and not _exists(wanted.jobs[0].job_id, site):

@@ -101,7 +101,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     expand_patterns: bool = False
     iterate: int = 0
     verbose: int = 0
-    all_clusters: bool = False
+    names_cluster: bool = False  # clusters were asked for: the list is headed by its cluster's name
     structured: str = ""  # json, yaml
 
 
@@ -221,7 +221,7 @@ def _typed(
         expand_patterns="expand-patterns" in values,
         iterate=iterate,
         verbose=parsed.count("verbose"),
-        all_clusters="all" in (values.get("clusters") or "").split(","),
+        names_cluster=values.get("clusters") is not None and "noheader" not in values,
         structured="json" if "json" in values else "yaml" if "yaml" in values else "",
     )
 

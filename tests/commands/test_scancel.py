@@ -24,9 +24,9 @@ def site() -> SampleSite:
     )
 
 
-def run(line: str, *answers: Any) -> tuple[str, str, int, list[Any]]:
+def run(line: str, *answers: Any, env: dict[str, str] | None = None) -> tuple[str, str, int, list[Any]]:
     """(stdout, stderr, exit code, effects that are no prints)."""
-    call = Call(argv=tuple(line.split()), env={}, cwd="/", uid=1001, user="alice", now=NOW)
+    call = Call(argv=tuple(line.split()), env=env or {}, cwd="/", uid=1001, user="alice", now=NOW)
     command = scancel.main(call, site())
     waiting: list[Any] = list(answers)
     out, err, asked, answer = "", "", [], None
@@ -141,3 +141,25 @@ def test_many_jobs_are_asked_for_together_and_answered_one_by_one() -> None:
 def test_of_several_jobs_only_the_one_that_has_not_started_is_signalled_again() -> None:
     _, _, _, asked = run("scancel -s USR1 12,13", said(SlurmErrno.JOB_PENDING), said(SlurmErrno.ALREADY_DONE))
     assert [each.job_id if isinstance(each, Change) else type(each) for each in asked] == [12, 13, Sleep, 12]
+
+
+STATES = "Valid job states are PENDING, RUNNING, and SUSPENDED\n"
+NOBODY = "scancel: error: No job identification provided\n"
+
+
+@pytest.mark.parametrize(
+    ("env", "line", "told", "code"),
+    [
+        ({"SCANCEL_STATE": "bogus"}, "scancel", "Unrecognized SCANCEL_STATE value: bogus\n" + STATES, 1),
+        ({"SCANCEL_STATE": "bogus"}, "scancel -t PD", "Unrecognized SCANCEL_STATE value: bogus\n" + STATES, 1),
+        ({}, "scancel -t PD,R", "Invalid job state specified: PD,R\n" + STATES, 1),
+        ({}, "scancel -t CD", "", 0),
+        ({"SCANCEL_VERBOSE": "1"}, "scancel", "scancel: error: Unrecognized SCANCEL_VERBOSE value: 1\n" + NOBODY, 1),
+        ({"SCANCEL_BATCH": "false"}, "scancel", NOBODY, 1),
+        ({"SCANCEL_USER": ""}, "scancel", "scancel: error: Invalid user name: \n", 1),
+        ({}, "scancel -i 999", "scancel: error: Kill job error on job id 999: Invalid job id specified\n", 1),
+    ],
+)
+def test_variables_and_states_are_checked_as_slurm_does(env: dict[str, str], line: str, told: str, code: int) -> None:
+    out, err, got, asked = run(line, env=env)
+    assert (out, err, got, asked) == ("", told, code, [])

@@ -289,3 +289,22 @@ def test_the_line_before_is_typed_again_by_two_marks() -> None:
 def test_hidden_partitions_need_the_option() -> None:
     assert "PartitionName=debug" in Run("scontrol show partition", held()).out
     assert Run("scontrol -o show part small", held()).out.startswith("PartitionName=small AllowGroups=ALL ")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("scontrol hol 9", "invalid keyword: hol\n"),
+        ("scontrol uhol 9", "invalid keyword: uhol\n"),
+        ("scontrol requeuehol 9", "invalid keyword: requeuehol\n"),
+        (
+            "scontrol delete foo",
+            "scontrol: error: Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'\n",
+        ),
+        ("scontrol delete foo=1", "Invalid deletion entity: foo=1\n"),
+        ("scontrol delete p=1", "Invalid deletion entity: p=1\n"),
+    ],
+)
+def test_keywords_are_no_shorter_than_slurms(line: str, told: str) -> None:
+    run = Run(line, held())
+    assert (run.rc, run.err) == (1, told)

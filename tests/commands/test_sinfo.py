@@ -121,3 +121,29 @@ def test_an_unknown_state_lists_the_valid_ones() -> None:
 def test_sort_may_turn_the_order_of_partitions() -> None:
     out = run("sinfo -h -o %P", env={"SINFO_SORT": "-P"}).out.split()
     assert out == ["small", "restricted", "gpu", "debug*"]
+
+
+ENVIRONMENT = (
+    # (variables, words, the columns that head the list), as Slurm 26.05.5 answers
+    ({"SINFO_FORMAT": "%P"}, "", ["PARTITION"]),
+    ({"SINFO_FORMAT": "%P"}, "-o %D", ["NODES"]),
+    ({"SINFO_FORMAT": "%P"}, "-s", ["PARTITION", "AVAIL", "TIMELIMIT", "NODES(A/I/O/T)", "NODELIST"]),
+    ({"SINFO_FORMAT": "%P"}, "-N", ["NODELIST", "NODES", "PARTITION", "STATE"]),
+    ({"SINFO_FORMAT": "%P"}, "-R", ["REASON", "USER", "TIMESTAMP", "NODELIST"]),
+)
+
+
+@pytest.mark.parametrize(("env", "words", "heading"), ENVIRONMENT, ids=[f"{e} {w}" for e, w, _ in ENVIRONMENT])
+def test_variables_give_way_to_options(env: dict[str, str], words: str, heading: list[str]) -> None:
+    assert run(f"sinfo {words}", env=env).out.splitlines()[0].split() == heading
+
+
+def test_a_list_is_headed_by_its_cluster_when_clusters_were_asked_for() -> None:
+    name = SampleSite().config.cluster_name
+    assert run(f"sinfo -M {name}").out.splitlines()[0] == f"CLUSTER: {name}"
+    assert run("sinfo", env={"SLURM_CLUSTERS": name}).out.splitlines()[0] == f"CLUSTER: {name}"
+    assert not run(f"sinfo -h -M {name}").out.startswith("CLUSTER")
+
+
+def test_no_heading_means_no_date_either() -> None:
+    assert run("sinfo -l -h").out.splitlines()[0].startswith("debug")
