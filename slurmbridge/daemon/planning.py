@@ -21,6 +21,7 @@ from slurmbridge.sched import frames
 log = logging.getLogger(__name__)
 
 REST_LIMIT_S = 1.0  # longest pause between cycles under load
+PATIENCE = 3.0  # cycles that the planner rests after each while jobs only come: half of a processor is not theirs
 ANSWER_LIMIT_S = 120.0  # a planner that says nothing for so long is ended and started anew
 TRIES = 2
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0  # before a broken planner is started again
@@ -41,7 +42,8 @@ class Planning:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._wakeup = asyncio.Event()
-        self.plans = self._plans = Plans(clock, self._wakeup.set)
+        self._hurry = asyncio.Event()
+        self.plans = self._plans = Plans(clock, self._wake)
         self.cycles = 0
         self.last_cycle_s = 0.0
         self._wake_at: float | None = None
@@ -50,10 +52,16 @@ class Planning:
         self._task: asyncio.Task[None] | None = None
         self._worker: asyncio.subprocess.Process | None = None
 
+    def _wake(self) -> None:
+        self._wakeup.set()
+        if self._plans.is_urgent:
+            self._hurry.set()
+
     def estimate(self, job: Job) -> asyncio.Future[Verdict | None]:
         """When and where this job would start if it were submitted now."""
         future: asyncio.Future[Verdict | None] = asyncio.get_running_loop().create_future()
         self._estimates.append(_Estimate(job, future))
+        self._hurry.set()
         self._wakeup.set()
         return future
 
@@ -61,6 +69,7 @@ class Planning:
         """What the priorities of the next cycle are made of."""
         future: asyncio.Future[tuple[Factors, ...]] = asyncio.get_running_loop().create_future()
         self._curious.append(future)
+        self._hurry.set()
         self._wakeup.set()
         return future
 
@@ -80,6 +89,7 @@ class Planning:
         while True:
             await self._sleep()
             self._wakeup.clear()
+            self._hurry.clear()
             try:
                 await self._cycle()
             except Exception:  # whatever broke: a daemon that no longer plans would be worse than a late plan
@@ -91,7 +101,15 @@ class Planning:
                 pause = min(2 * pause, LONGEST_PAUSE_S)
                 continue
             pause = FIRST_PAUSE_S
-            await asyncio.sleep(min(self.last_cycle_s, REST_LIMIT_S))
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """As long as the cycle took, so that at most half a processor plans; longer while jobs come and none leaves."""
+        await asyncio.sleep(min(self.last_cycle_s, REST_LIMIT_S))
+        try:
+            await asyncio.wait_for(self._hurry.wait(), min(PATIENCE * self.last_cycle_s, REST_LIMIT_S))
+        except TimeoutError:
+            return
 
     async def _sleep(self) -> None:
         """Until something changed or a known time has come."""

@@ -50,6 +50,7 @@ class Plans:
         self.evict: Callable[[Eviction], None]
         self.verdicts: dict[int, Verdict] = {}
         self.whole = True  # the planner knows nothing yet
+        self.is_urgent = False  # something was freed or changed for many; a job that came is not
         self._jobs: dict[int, Job] = {}
         self._gone: dict[int, None] = {}
         self._nodes: dict[str, None] = {}
@@ -62,25 +63,32 @@ class Plans:
 
     def job_changed(self, job: Job) -> None:
         if job.is_pending and (job.priority == 0 or job.held_by):
-            self.job_gone(job.job_id)
+            self._forget(job.job_id)
+            self.wake()
             return
         self._gone.pop(job.job_id, None)
         self._jobs[job.job_id] = job
         self.wake()
 
     def job_gone(self, job_id: int) -> None:
+        self._forget(job_id)
+        self.is_urgent = True
+        self.wake()
+
+    def _forget(self, job_id: int) -> None:
         self._jobs.pop(job_id, None)
         self._gone[job_id] = None
         self.verdicts.pop(job_id, None)
-        self.wake()
 
     def node_changed(self, name: str) -> None:
         self._nodes[name] = None
+        self.is_urgent = True
         self.wake()
 
     def everything_changed(self) -> None:
         """Configuration, partitions, accounts, usage or reservations: tell all of it again."""
         self.whole = True
+        self.is_urgent = True
         self.wake()
 
     def usage_changed(self) -> None:
@@ -96,6 +104,7 @@ class Plans:
 
     def delta(self) -> Delta:
         memory = self.core.memory
+        self.is_urgent = False
         self._version += 1
         if self.whole:
             self.whole = False
