@@ -18,6 +18,7 @@ from slurmbridge.daemon.core import Core, Ids
 from slurmbridge.daemon.deadlines import end_missed
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.journal import Journal
+from slurmbridge.daemon.mail import Mailer
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.performing import Estimate, FactorsOf, Performer
 from slurmbridge.daemon.plans import Plans
@@ -62,6 +63,7 @@ class Controller:
         self.retaining = Retaining(self.core, store, blobs)
         plans.launch, plans.evict = self.running.launch, self.running.evict
         self._recover(loaded, journal)
+        self.mailer = self.core.mailer = Mailer(memory, journal, loaded.mails)
         alterations = Alterations(
             self.core,
             plans.everything_changed,
@@ -131,6 +133,13 @@ class Controller:
         """Fair-share factors anew (PriorityCalcPeriod)."""
         self.memory.count_usage()
         self.plans.usage_counted()
+
+    def mail_of_limits(self) -> None:
+        """Tell of runs that come near their time limit; send what an earlier daemon left."""
+        nearing = self.mailer.nearing(self.core.clock())
+        if nearing:
+            self.core.update(nearing)
+        self.mailer.look()
 
     def end_missed(self) -> None:
         """End pending jobs that would miss their deadline."""

@@ -19,9 +19,12 @@ from msgspec.structs import replace
 
 from slurmbridge.daemon.jobtable import is_over
 from slurmbridge.daemon.journal import Journal
+from slurmbridge.daemon.mail import Mailer
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.lifecycle import arrays, dependencies
+from slurmbridge.lifecycle.mail import Move
 from slurmbridge.model.job import Job
+from slurmbridge.model.mail import Mail
 from slurmbridge.model.states import JobState, Reason
 from slurmbridge.store.protocol import Op, PutJobs, PutMark
 
@@ -64,6 +67,8 @@ class Core:
         self._watchers: dict[int, list[asyncio.Future[None]]] = {}
         self._ready: set[tuple[int, int]] = set()  # runs whose supervisors met
         self.on_ended: list[Callable[[Job], None]] = []
+        self.mailer: Mailer | None = None  # set when what the store remembers is in memory
+        self._moves: list[Move] = []  # since the last update
 
     # ---- changes ----
 
@@ -88,9 +93,20 @@ class Core:
         writes: list[Op] = [*ops, PutJobs(jobs=(*history, *changed))]
         if new_ids or self.ids.following != following:
             writes.append(PutMark(name="next_job_id", value=str(self.ids.following)))
+        mails = self._mails()
+        if mails and self.mailer is not None:
+            writes += self.mailer.ops(mails)
         durable = self.journal.write(writes)
         durable.add_done_callback(lambda done: self._settled(done, changed))
+        if mails and self.mailer is not None:
+            send = self.mailer.send
+            durable.add_done_callback(lambda done: None if done.exception() else send(mails))
         return durable
+
+    def _mails(self) -> tuple[Mail, ...]:
+        """What the changes since the last update have to tell."""
+        moves, self._moves = self._moves, []
+        return self.mailer.compose(moves, self.clock()) if self.mailer is not None and moves else ()
 
     def _settled(self, done: asyncio.Future[None], jobs: Sequence[Job]) -> None:
         fault = done.exception()
@@ -103,6 +119,8 @@ class Core:
         """Memory, node use, licences and planner; nothing durable."""
         memory = self.memory
         before = memory.table.put(job)
+        if job.spec.mail_type and self.mailer is not None:
+            self._moves.append((before, job))
         memory.tally.moved(before, job)
         memory.node_table.account(before, job, self.clock())
         if before is not None or job.allocation is not None:

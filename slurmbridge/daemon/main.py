@@ -91,6 +91,7 @@ class Daemon:
             tasks.append(loop.create_task(self._every(COUNT_EVERY_S, controller.count_usage)))
             tasks.append(loop.create_task(self._every(DEADLINE_EVERY_S, self._end_forsaken)))
             tasks.append(loop.create_task(controller.retaining.run()))
+            tasks.append(loop.create_task(self._every(DEADLINE_EVERY_S, controller.mail_of_limits)))
             controller.sample()
             for place, line, key in self.config.without_effect:
                 why = why_without_effect(key)
@@ -105,6 +106,7 @@ class Daemon:
                 server.close()
             for task in tasks:
                 task.cancel()
+            controller.mailer.stop()
             await self.planning.stop()
             await self.runtime.stop(end_jobs=self.end_jobs)
             server.close()

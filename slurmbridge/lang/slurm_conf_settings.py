@@ -199,6 +199,7 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Pair], Any]]]] = {
     "accountingstoreflags": ("store_flags", _words),
     "propagateresourcelimits": ("propagate_limits", _rlimits),
     "mailprog": ("mail_prog", _text),
+    "maildomain": ("mail_domain", _text),
     "privatedata": ("private_data", _words),
     "allowspecresourcesusage": ("allow_spec_resources", values.switch),
     "trackwckey": ("track_wckey", values.switch),

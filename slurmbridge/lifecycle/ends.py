@@ -147,6 +147,7 @@ def _requeued(
         time_limit_end=None,
         cancelled_by=None,
         usage=None,
+        time_mailed=0,
     )
     return Settled(ended=ended, again=again)
 

@@ -207,6 +207,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     store_flags: frozenset[str] = frozenset()
     propagate_limits: tuple[str, ...] = ("ALL",)
     mail_prog: str = ""
+    mail_domain: str = ""
     private_data: frozenset[str] = frozenset()
     allow_spec_resources: bool = False
     track_wckey: bool = False

@@ -217,6 +217,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     )
     time_limit_end: float | None = None  # when the limit falls due, wall clock (display)
     usage: Usage | None = None  # of the whole run, from the supervisors
+    time_mailed: int = 0  # percent of the time limit that a message told of
     revision: int = 0  # grows with each change
 
     @property

@@ -16,9 +16,11 @@ from slurmbridge.errors import StoreError
 from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
 from slurmbridge.model.cluster import Node, NodeEvent, Partition
 from slurmbridge.model.job import Job, Step
+from slurmbridge.model.mail import Mail
 from slurmbridge.model.plan import Reservation
 from slurmbridge.store import filter as selection
 from slurmbridge.store.protocol import (
+    DropMail,
     InsertJobs,
     Limits,
     Loaded,
@@ -26,6 +28,7 @@ from slurmbridge.store.protocol import (
     Purge,
     PutAccounting,
     PutJobs,
+    PutMail,
     PutMark,
     PutNodes,
     PutPartitions,
@@ -58,6 +61,7 @@ class MemoryStore:
         self._usage: dict[int, UsageRow] = {}
         self._transactions: list[Transaction] = []
         self._marks: dict[str, str] = {}
+        self._mails: dict[int, Mail] = {}
         self._events: list[NodeEvent] = []
         self._next_job_id = 0
         self._closed = False
@@ -82,6 +86,7 @@ class MemoryStore:
                 usage=tuple(self._usage[assoc_id] for assoc_id in sorted(self._usage)),
                 next_job_id=self._next_job_id,
                 marks=tuple(sorted(self._marks.items())),
+                mails=tuple(self._mails[mail_id] for mail_id in sorted(self._mails)),
             )
 
     def write(self, ops: Sequence[Op], done: Callable[[Exception | None], None], *, droppable: bool = False) -> None:
@@ -205,6 +210,11 @@ class MemoryStore:
                 self._transactions.extend(op.transactions)
             case PutUsage():
                 self._usage.update((row.assoc_id, row) for row in op.rows)
+            case PutMail():
+                self._mails.update((one.mail_id, one) for one in op.mails)
+            case DropMail():
+                for mail_id in op.mail_ids:
+                    self._mails.pop(mail_id, None)
             case Purge():
                 self._purge(op)
             case PutMark():

@@ -16,6 +16,7 @@ from slurmbridge.commands.effects import JobFilter, JobRow
 from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
 from slurmbridge.model.cluster import Node, NodeEvent, Partition
 from slurmbridge.model.job import Job, Step
+from slurmbridge.model.mail import Mail
 from slurmbridge.model.plan import Reservation
 
 
@@ -70,6 +71,18 @@ class PutMark(msgspec.Struct, frozen=True, kw_only=True):
     value: str
 
 
+class PutMail(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages that wait for the mail program."""
+
+    mails: tuple[Mail, ...]
+
+
+class DropMail(msgspec.Struct, frozen=True, kw_only=True):
+    """The mail program took them, or never will."""
+
+    mail_ids: tuple[int, ...]
+
+
 class Use(msgspec.Struct, frozen=True, kw_only=True):
     """A script or environment that may go unless a run that ended at `since` or later (or lives) uses it."""
 
@@ -116,6 +129,8 @@ Op = (
     | PutUsage
     | PutMark
     | Purge
+    | PutMail
+    | DropMail
 )
 
 
@@ -131,6 +146,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     usage: tuple[UsageRow, ...] = ()
     next_job_id: int = 0  # 0: a new store
     marks: tuple[tuple[str, str], ...] = ()
+    mails: tuple[Mail, ...] = ()  # not yet taken by the mail program
 
 
 class Store(Protocol):

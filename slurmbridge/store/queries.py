@@ -15,6 +15,7 @@ from slurmbridge.commands.effects import JobFilter, JobRow
 from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
 from slurmbridge.model.cluster import Node, NodeEvent, Partition
 from slurmbridge.model.job import Job, Step
+from slurmbridge.model.mail import Mail
 from slurmbridge.model.plan import Reservation
 from slurmbridge.store import filter as selection
 from slurmbridge.store import records, schema
@@ -43,6 +44,7 @@ def load(connection: Connection, recent_since: float) -> Loaded:
             )
         ).all()
         usage = connection.execute(sa.select(schema.usage.c.data)).scalars().all()
+        mails = connection.execute(sa.select(schema.mail.c.data).order_by(schema.mail.c.mail_id)).scalars().all()
         marks = [(name, value) for name, value in connection.execute(sa.select(schema.marks)).all()]
     decoder = records.JobDecoder()
     jobs = sorted((decoder.job(*row) for row in runs), key=lambda job: job.job_id)
@@ -62,6 +64,7 @@ def load(connection: Connection, recent_since: float) -> Loaded:
         usage=tuple(records.decode(data, UsageRow) for data in usage),
         next_job_id=int(dict(marks).get(NEXT_JOB_ID, 0)),
         marks=tuple(sorted((name, value) for name, value in marks if name not in (NEXT_JOB_ID, "probe"))),
+        mails=tuple(records.decode(data, Mail) for data in mails),
     )
 
 

@@ -21,11 +21,13 @@ from slurmbridge.model.cluster import Node
 from slurmbridge.model.job import Job
 from slurmbridge.store import purging, records, schema
 from slurmbridge.store.protocol import (
+    DropMail,
     InsertJobs,
     Op,
     Purge,
     PutAccounting,
     PutJobs,
+    PutMail,
     PutMark,
     PutNodes,
     PutPartitions,
@@ -73,6 +75,7 @@ INSERT_SUBMISSION = _insert(schema.submissions)
 PUT_SPEC = _insert_once(schema.specs)
 PUT_BLOB = _insert_once(schema.blobs)
 PUT_USE = _insert_once(schema.blob_uses)
+PUT_MAIL = _upsert(schema.mail)
 PUT_STEP = _upsert(schema.steps)
 PUT_ENTITY = _upsert(schema.entities)
 PUT_MARK = _upsert(schema.marks)
@@ -95,6 +98,7 @@ class Batch:
         self._specs: dict[bytes, bytes] = {}
         self._uses: list[tuple[str, bytes, str]] = []
         self._purges: list[Purge] = []
+        self._mails: dict[int, bytes | None] = {}  # None: gone
         self._digests: dict[int, tuple[object, bytes]] = {}  # by identity; the record is kept so that ids stay its own
         self._submissions: list[tuple[int, str, int]] = []
         self._blobs: dict[str, bytes] = {}
@@ -138,6 +142,11 @@ class Batch:
         for statement, rows in rest:
             if rows:
                 many(statement, rows)
+        for mail_id, data in self._mails.items():
+            if data is None:
+                many("DELETE FROM mail WHERE mail_id = ?", (mail_id,))
+            else:
+                many(PUT_MAIL, (mail_id, data))
         purging.apply(connection, self._purges)
 
     # what each op brings
@@ -205,6 +214,12 @@ class Batch:
             self.known.usage[row.assoc_id] = row
             self._usage.add(row.assoc_id)
 
+    def _put_mail(self, op: PutMail) -> None:
+        self._mails.update((one.mail_id, records.encode(one)) for one in op.mails)
+
+    def _drop_mail(self, op: DropMail) -> None:
+        self._mails.update((mail_id, None) for mail_id in op.mail_ids)
+
     def _purge(self, op: Purge) -> None:
         self._purges.append(op)
         for assoc_id in op.usage:
@@ -251,6 +266,8 @@ _GATHER: dict[type, Callable[[Batch, Any], None]] = {
     PutUsage: Batch._put_usage,
     PutMark: Batch._put_mark,
     Purge: Batch._purge,
+    PutMail: Batch._put_mail,
+    DropMail: Batch._drop_mail,
 }
 
 

@@ -15,7 +15,6 @@ from slurmbridge.submit.option import (
 from slurmbridge.submit.option import HELP as HELP_SECTION
 
 _ONE_CLUSTER = "There is one cluster here: a choice among several has nothing to choose from."
-_NO_MAIL = "A message about the job tells somebody what happened; the job itself does not see it."
 _MCS = "Labels keep foreign jobs apart on a node; no MCS plugin is configured, as at most sites."
 
 OPTIONS: tuple[Option, ...] = (
@@ -62,9 +61,9 @@ OPTIONS: tuple[Option, ...] = (
            default="DependencyParameters", rest="kill_on_invalid_dependency",
            section=GENERAL, meta="yes|no", help="cancel the job when its dependency can never hold"),
     Option(long="mail-type", field="mail_type", kind="mail_type", het=True, default="none", rest="mail_type",
-           end=RECORDED, why=_NO_MAIL, section=GENERAL, meta="type", help="notify on state change"),
+           section=GENERAL, meta="type", help="notify on state change"),
     Option(long="mail-user", field="mail_user", kind="text", het=True, default="user", rest="mail_user",
-           end=RECORDED, why=_NO_MAIL, section=GENERAL, meta="user", help="who is told of state changes"),
+           section=GENERAL, meta="user", help="who is told of state changes"),
     Option(long="mcs-label", field="mcs_label", kind="text", rest="mcs_label", end=RECORDED, why=_MCS,
            section=GENERAL, meta="mcs", help="mcs label"),
     Option(long="nice", arg=OPTIONAL, field="nice", kind="nice", default="0; bare=100", rest="nice",

@@ -11,14 +11,17 @@ from slurmbridge.commands.effects import JobFilter
 from slurmbridge.errors import StoreError
 from slurmbridge.model.accounts import Account, Accounting, Transaction, UsageRow
 from slurmbridge.model.cluster import Node, NodeConf, Partition
+from slurmbridge.model.mail import Mail
 from slurmbridge.model.plan import Reservation
 from slurmbridge.model.states import JobFlag, JobState, NodeBase, NodeFlag
 from slurmbridge.store import usage
 from slurmbridge.store.protocol import (
+    DropMail,
     Limits,
     Purge,
     PutAccounting,
     PutJobs,
+    PutMail,
     PutMark,
     PutNodes,
     PutPartitions,
@@ -204,6 +207,15 @@ class StoreContract:
         put(store, PutAccounting(accounting=Accounting(), transactions=changes))
         self.purge(store, Limits(transactions=2.5))
         assert [one.time for one in store.transactions(None, None)] == [3.0]
+
+    # mail
+
+    def test_messages_wait_until_they_are_dropped(self, store: Store) -> None:
+        first, second = (Mail(mail_id=number, job_id=1, uid=1001, to="alice", subject="s") for number in (1, 2))
+        put(store, PutMail(mails=(first, second)))
+        assert store.load(0.0).mails == (first, second)
+        put(store, DropMail(mail_ids=(1,)))
+        assert store.load(0.0).mails == (second,)
 
     # usage
 
