@@ -21,6 +21,7 @@ _KINDS = tuple((f"#{kind}".encode(), kind) for kind in ("SBATCH", "PBS", "BSUB",
 _OF_COMPONENT = ("SBATCH", "BRIDGE")
 _MAX_LINE = 1 << 16  # bytes of one directive line; Slurm's own buffer for a word is 8 KiB
 _MEMO_LINE = 1 << 10  # longer ones are not kept
+_MEMO_SCRIPT = 16 * 1024  # longer scripts are read anew each time
 PACKJOB_WARNING = 'The "packjob" component separator is deprecated. Please use "hetjob" instead.'
 
 
@@ -114,6 +115,10 @@ _LANGUAGE = Language("directives", _Words(), "directive", start="line")
 
 def read_script(data: bytes) -> Script:
     """Directives and verdict of a whole script. Never raises; bytes that are no UTF-8 survive as surrogates."""
+    return _remembered_script(data) if len(data) <= _MEMO_SCRIPT else _read_script(data)
+
+
+def _read_script(data: bytes) -> Script:
     directives: list[Directive] = []
     warnings: list[str] = []
     component = number = body_line = start = 0
@@ -174,6 +179,7 @@ def _read_line(raw: bytes) -> Line:
 
 
 _remembered = functools.lru_cache(maxsize=8192)(_read_line)
+_remembered_script = functools.lru_cache(maxsize=256)(_read_script)
 
 
 def _pairs(words: list[_Word]) -> tuple[tuple[str, int], ...]:

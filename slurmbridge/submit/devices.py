@@ -29,11 +29,11 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def milli(self) -> int:
-        return sum(milli for _, milli in self.by_type)
+        return sum(milli for _, milli in self.by_type) if self.by_type else 0
 
     @property
     def devices(self) -> int:
-        return sum(-(-milli // 1000) for _, milli in self.by_type)
+        return sum(-(-milli // 1000) for _, milli in self.by_type) if self.by_type else 0
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,25 +52,31 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
         return any(counts.milli for counts in (self.job, self.node, self.socket, self.task, self.sharing))
 
 
+NO_WISH = Wish()
+
+
 def bad_gres(*before: str) -> Refused:
     return Refused(errno=SlurmErrno.INVALID_GRES, before=before)
 
 
 def read_wish(request: JobRequest, config: ClusterConfig) -> Wish | Refused:
     """Names checked against GresTypes, types against each other."""
-    known = set(config.gres_types) or {"gpu", *SHARING} if not config.conf_file else set(config.gres_types)
-    sharing: dict[str, int] = {}
-    scopes: dict[str, dict[str, int]] = {"job": {}, "node": {}, "socket": {}, "task": {}}
-    licences: list[LicenseTerm] = []
-    cpus: int | None = None
-    for scope, part in (
+    parts = (
         ("node", request.gres),
         ("node", request.gpus_per_node),
         ("job", request.gpus),
         ("socket", request.gpus_per_socket),
         ("task", request.gpus_per_task),
         ("task", request.tres_per_task),
-    ):
+    )
+    if all(part is None for _, part in parts):
+        return NO_WISH
+    known = set(config.gres_types) or {"gpu", *SHARING} if not config.conf_file else set(config.gres_types)
+    sharing: dict[str, int] = {}
+    scopes: dict[str, dict[str, int]] = {"job": {}, "node": {}, "socket": {}, "task": {}}
+    licences: list[LicenseTerm] = []
+    cpus: int | None = None
+    for scope, part in parts:
         for term in _terms(part):
             if part is request.tres_per_task and term.name == "cpu":
                 cpus = term.milli // 1000 if cpus is None else cpus

@@ -208,6 +208,8 @@ def _set(draft: Draft, option: Option, found: Values, text: str | None, origin: 
 
 def _apply_environment(command: str, draft: Draft, env: Mapping[str, str], clock: Clock) -> Bad | None:
     options = BY_LONG[command]
+    if _VARIABLES[command].isdisjoint(env):
+        return None
     for variable, long in ENVIRONMENT[command]:
         text = env.get(variable)
         if text is None:
@@ -281,6 +283,7 @@ def _apply_foreign(command: str, draft: Draft, directive: Directive, file: str, 
 
 
 _FIELDS = frozenset(JobRequest.__struct_fields__)
+_VARIABLES = {command: frozenset(name for name, _ in pairs) for command, pairs in ENVIRONMENT.items()}
 _TEXT_UNTIL_LATER = frozenset({"array", "dependency"})
 
 
