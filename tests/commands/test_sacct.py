@@ -178,7 +178,9 @@ def test_truncated_times_stay_in_the_window() -> None:
 def test_a_step_that_ended_before_the_first_sample_has_no_peak_values(begin: float, end: float, shown: str) -> None:
     step = Step(job_id=1, step_id=0, name="true", start_time=begin, end_time=end, nodes=("n1",), usage=usage())
     row = JobRow(job=running(1, ["n1"]), steps=(step,))
-    assert Ran(sacct.main, "sacct -n -P -o maxrss -j 1.0", SampleSite(rows=[row])).out.strip() == shown
+    site = SampleSite(rows=[row])
+    site.config = replace(site.config, values=(("JobAcctGatherFrequency", "task=5"),))
+    assert Ran(sacct.main, "sacct -n -P -o maxrss -j 1.0", site).out.strip() == shown
 
 
 @pytest.mark.parametrize(("words", "last"), [("-P -p", "|"), ("-p -P", "e"), ("--parsable2 --parsable", "|")])
