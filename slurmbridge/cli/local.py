@@ -4,7 +4,8 @@ The thin client starts this when no daemon answers. The command is the same gene
 raises `NoDaemon` on every read. Usage errors, `--help`, `-V` and `scontrol show hostnames` never get that far.
 
 Mode "first": a socket is there, so the daemon may be restarting; what was printed is held back, and once the command
-needs the daemon the thin client waits for it. Mode "final": nobody will come.
+needs the daemon the thin client waits for it. Mode "final": nobody will come. Mode "silent": there is a daemon that
+answers nobody.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from slurmbridge.commands.effects import Call, Effect, FileData, NoDaemon, Print
 from slurmbridge.daemon.zones import zone
 
 NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
+SILENT = "Socket timed out on send/recv operation"
 NO_DATABASE = "Unable to contact the accounting storage: no slurmbridge daemon answers"
 
 LOADS = {  # what `scontrol show KEYWORD` says, by the keyword's beginning
@@ -185,6 +187,10 @@ def main() -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="surrogateescape")  # type: ignore[union-attr]
     mode, client, argv = sys.argv[1], sys.argv[2], sys.argv[3:]
+    if mode == "silent":
+        out, err, failure = unreachable(argv)
+        sys.stderr.write((out + err).replace(NO_CONTROLLER, SILENT))
+        return failure
     code, held = run(argv, mode == "first")
     if code is None and mode == "first":
         os.execv(sys.executable, [sys.executable, "-I", "-S", client, "--retry", *argv])

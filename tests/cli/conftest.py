@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -23,11 +24,14 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def run(folder: Path) -> Run:
-    """run(command, argument..., env=..., input=...) -> the finished process, working in `folder`."""
+    """run(command, argument..., env=..., input=..., closed=descriptor) -> the finished process, working in `folder`."""
 
     def call(*words: str, env: dict[str, str] | None = None, **options: object) -> subprocess.CompletedProcess[bytes]:
         given = {"PATH": "/usr/bin:/bin", "SLURMBRIDGE_ADDR": f"unix:{folder}/socket", **(env or {})}
         settings: dict[str, object] = {"cwd": folder, "timeout": 30, "stdin": subprocess.DEVNULL, **options}
+        if "closed" in settings:
+            descriptor = settings.pop("closed")
+            settings["preexec_fn"] = lambda: os.close(descriptor)  # type: ignore[arg-type]
         if "input" in settings:
             settings.pop("stdin")
         return subprocess.run(

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import subprocess
+import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from conftest import Run
 from fake_daemon import FakeDaemon, Peer, Talk
 
+from slurmbridge.cli.thin import absent
 from slurmbridge.wire import client as frames
 
 
@@ -272,3 +277,57 @@ def test_a_broken_frame_ends_with_an_error(run: Run, folder: Path) -> None:
         answer = run("squeue")
     assert answer.returncode == 1
     assert answer.stderr.startswith(b"squeue: error: ")
+
+
+@pytest.mark.parametrize("closed", [0, 1, 2])
+def test_a_closed_standard_file_is_not_taken_for_the_connection(run: Run, folder: Path, closed: int) -> None:
+    def talk(peer: Peer) -> None:
+        peer.send(b"O", b"out")
+        peer.send(b"E", b"err")
+        peer.send(b"I", b"4096", b"")
+        errno_, _, content = frames.unpack(peer.receive()[1])
+        peer.send(b"E", content)
+        peer.send(b"X", errno_)
+
+    with FakeDaemon(folder / "socket", talk):
+        answer = run("sbatch", input=b"typed", closed=closed)
+    assert answer.returncode == 0
+    assert answer.stdout == (b"" if closed == 1 else b"out")
+    assert answer.stderr == {0: b"err", 1: b"errtyped", 2: b""}[closed]
+
+
+@pytest.mark.parametrize("answers", [True, False], ids=["at work", "hangs"])
+def test_a_daemon_that_is_silent_is_left_only_when_it_answers_nobody(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    monkeypatch.setattr(absent, "MESSAGE_TIMEOUT", 0.3)
+    monkeypatch.setattr(absent, "run_locally", lambda mode, client, argv: sys.exit(f"{mode} {argv}"))
+    ends: list[socket.socket] = []
+
+    def dial(*_: object) -> tuple[socket.socket, bool]:
+        ends.append(socket.socket(socket.AF_UNIX))
+        ends[-1].connect(str(folder / "socket"))
+        return ends[-1], False
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(folder / "socket"))
+        listener.listen()
+        session = SimpleNamespace(command="squeue", entries=[], argv=[b"squeue"], connection=dial()[0])
+        session.connection.settimeout(10)
+        ends.append(listener.accept()[0])
+        if answers:
+
+            def serve() -> None:
+                ends.append(listener.accept()[0])
+                ends[-1].sendall(b"x")
+
+            server = threading.Thread(target=serve)
+            server.start()
+            absent.look_after(session, dial, lambda *_: b"hello", "client")
+            server.join()
+            assert session.connection.gettimeout() == 20
+        else:
+            with pytest.raises(SystemExit, match="silent"):
+                absent.look_after(session, dial, lambda *_: b"hello", "client")
+    for end in ends:
+        end.close()

@@ -7,9 +7,10 @@ import posix
 import sys
 import time
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 MESSAGE_TIMEOUT = 10.0  # seconds; Slurm's default of the slurm.conf key
+LONGEST_PAUSE = 160.0  # between two looks at a daemon that is long at work
 PAUSE = 0.02  # seconds before the first new attempt
 READ_ONLY = ("squeue", "sinfo", "sacct", "sshare", "sprio", "sreport", "sstat", "sdiag", "seff")
 READ_ONLY_VERBS = {"scontrol": ("show", "ping", "version"), "sacctmgr": ("show", "list", "version", "ping")}
@@ -59,8 +60,25 @@ def return_of(attempt: Callable[[], T | None], end: float) -> T | None:
     return wait_for(attempt, left)
 
 
+def look_after(session: Any, connect: Callable[..., Any], hello: Callable[..., bytes], client: str) -> None:
+    """Nothing came for a while. A daemon that answers somebody else is at work on it (`--wait`): wait on, with longer and
+    longer pauses. One that answers nobody hangs, and the command ends in Slurm's words for it."""
+    other, _ = connect(session.command, session.entries)
+    if other is not None:  # none: the next read finds the end
+        other.settimeout(MESSAGE_TIMEOUT)
+        try:
+            other.sendall(hello([b"sbatch", b"-V"], [], bytes(16)))
+            other.recv(1)
+        except TimeoutError:
+            run_locally("silent", client, session.argv)
+        except OSError:
+            pass  # it goes down: the next read finds the end
+        other.close()
+    session.connection.settimeout(min(2 * session.connection.gettimeout(), LONGEST_PAUSE))
+
+
 def run_locally(mode: str, client: str, argv: list[bytes]) -> NoReturn:
-    """Replace this process by the full interpreter. mode: "first" (a daemon may come back) or "final"."""
+    """Replace this process by the full interpreter. mode: "first" (a daemon may come back), "final" or "silent"."""
     coding = sys.getfilesystemencoding()
     root, python, own = (text.encode(coding, "surrogateescape") for text in (sys.path[0], sys.executable, client))
     posix.execv(python, [python, b"-I", b"-c", CODE, root, mode.encode(), own, *argv])

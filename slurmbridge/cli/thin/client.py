@@ -23,6 +23,9 @@ HERE = __file__
 SYSTEM_SOCKET = b"/run/slurmbridge/socket"
 LONGEST_NAME = 107  # bytes in sun_path
 INTERACTIVE = ("srun", "salloc")
+MESSAGE_TIMEOUT = (
+    10.0  # seconds of silence after which the daemon is looked after; Slurm's default of the slurm.conf key
+)
 EAGAIN, EACCES, EPIPE, ECONNREFUSED = 11, 13, 32, 111
 LIMITS = {  # of /proc/self/limits: its title -> the name in --propagate
     b"Max cpu time": b"CPU", b"Max file size": b"FSIZE", b"Max data size": b"DATA", b"Max stack size": b"STACK",
@@ -266,6 +269,7 @@ class Session:
         """Say hello. A daemon that knows an srun or salloc by its nonce does not repeat what it said."""
         self.connection, self.decoder, self.asked = connection, frames.Decoder(), 0
         self.skip = [0, 0, 0] if self.command in INTERACTIVE else list(self.printed)
+        connection.settimeout(MESSAGE_TIMEOUT)
         first = hello(self.argv, self.entries, self.nonce)
         if len(first) > frames.MAX_FRAME:
             raise ValueError("arguments and environment are too long")
@@ -276,6 +280,9 @@ class Session:
         assert self.connection is not None
         try:
             data = self.connection.recv(1 << 18)
+        except TimeoutError:
+            load("cli/thin", "absent").look_after(self, connect, hello, HERE)
+            return []
         except OSError as fault:
             raise Cut from fault
         if not data:
@@ -333,10 +340,20 @@ def in_allocation(words: list[str], entries: list[bytes]) -> bool:
     return bool(job) or any(word.startswith("--jobid") for word in words)
 
 
+def hold_standard_files() -> None:
+    """One that is closed would be the next thing opened here: the connection itself."""
+    for fd in (0, 1, 2):
+        try:
+            posix.fstat(fd)
+        except OSError:
+            posix.set_inheritable(posix.open(b"/dev/null", posix.O_RDWR), True)
+
+
 def main(words: list[str]) -> int:
     """words: the command's name and its arguments; `--retry` before them waits for a daemon that is starting."""
     global frames
     retry = words[0] == "--retry"
+    hold_standard_files()
     argv = [word.encode(sys.getfilesystemencoding(), "surrogateescape") for word in words[retry:]]
     command = words[retry]
     script = sys.argv[0].encode(errors="surrogateescape")
