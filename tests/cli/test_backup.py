@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,8 @@ def test_what_was_acknowledged_before_a_backup_is_there_after_a_kill_and_a_resto
 
     held = submit(daemon, "--hold", "-J", "held", "--wrap", "true")
     running = submit(daemon, "-J", "long", "--wrap", "sleep 300")
+    while daemon.run(["squeue", "-h", "-o", "%T", "-j", str(running)]).stdout != "RUNNING\n":
+        pass
     worker = threading.Thread(target=work)
     worker.start()
     while len(accepted) < 10 and worker.is_alive():
@@ -80,6 +83,31 @@ def test_what_was_acknowledged_before_a_backup_is_there_after_a_kill_and_a_resto
     assert submit(daemon, "--wrap", "true") > max(accepted), "no id is given out twice"
 
 
+def test_a_run_that_began_after_the_backup_is_ended_before_its_job_begins_anew(
+    daemon: throwaway.Throwaway, tmp_path: Path
+) -> None:
+    state, copy, trace = daemon.place.state, str(tmp_path / "copy.db"), tmp_path / "trace"
+    job = submit(daemon, "--hold", "--wrap", f"echo $$ >>{trace}; exec sleep 300")
+    assert daemon.run(["slurmbridge", "backup", copy, "--state", state]).returncode == 0
+    daemon.run(["scontrol", "release", str(job)])
+    began(trace, 1)
+    assert daemon.kill()
+    answer = daemon.run(["slurmbridge", "restore", copy, "--state", state])
+    assert answer.returncode == 0 and "ended: 1\n" in answer.stdout, answer.stdout + answer.stderr
+    assert [name for name in os.listdir(os.path.join(state, "spool")) if name[0] != "."] == []
+    daemon.up()
+    assert daemon.run(["squeue", "-h", "-o", "%T %r"]).stdout == "PENDING JobHeldUser\n"
+    daemon.run(["scontrol", "release", str(job)])
+    began(trace, 2)
+
+
+def began(trace: Path, times: int) -> None:
+    until = time.monotonic() + 30
+    while not trace.exists() or len(trace.read_text().split()) < times:
+        assert time.monotonic() < until, "the job does not begin"
+        time.sleep(0.02)
+
+
 def test_a_backup_that_is_killed_leaves_no_file_that_looks_like_one(
     daemon: throwaway.Throwaway, tmp_path: Path
 ) -> None:
@@ -90,4 +118,7 @@ def test_a_backup_that_is_killed_leaves_no_file_that_looks_like_one(
     )
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    assert not copy.exists() or daemon.run(["slurmbridge", "restore", str(copy), "--state", str(tmp_path / "s")]).returncode == 0
+    assert (
+        not copy.exists()
+        or daemon.run(["slurmbridge", "restore", str(copy), "--state", str(tmp_path / "s")]).returncode == 0
+    )

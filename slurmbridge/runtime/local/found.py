@@ -106,6 +106,15 @@ def _kill(pid: int) -> bool:
     return False
 
 
+def end(spool: str, key: RunKey) -> bool:
+    """Kill a run with its supervisors; False: something of it was still there, look again. For when no daemon runs."""
+    for folder in folders(spool, key):
+        record = claim.read_json(os.path.join(folder, claim.RECORD))
+        if record is not None and claim.is_alive(record):
+            _kill(int(record["pid"]))
+    return examine(spool, key)[0] not in (ALIVE, DYING)
+
+
 def release_run(spool: str, key: RunKey, ranks: int = 0) -> None:
     """Remove all folders of a run, and the job's pointer when it means this run."""
     claim.drop_pointer(spool, key.job_id, key.restarts)
