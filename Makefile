@@ -3,9 +3,10 @@
 VENV := .venv
 PY := $(VENV)/bin/python3
 UNIT := not slow and not root and not processes
+PURE := $(addprefix tests/,lang sched submit fields wire lifecycle manifest conf commands)
 SOURCES := slurmbridge tests integration docs setup.py
 
-.PHONY: help setup demo test check unit format integration bench soak replay docs lock clean
+.PHONY: help setup demo test check check-code unit unit-pure unit-rest format integration bench soak replay docs lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -21,14 +22,22 @@ test: setup ## the whole test suite
 	$(PY) -m pytest tests
 
 check: setup ## format, lint, types, layers, unit tests
-	$(VENV)/bin/ruff format --check --quiet $(SOURCES)
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target check-code unit-pure unit-rest
+
+check-code:
+	$(VENV)/bin/ruff format --check --output-format=concise $(SOURCES)
 	$(VENV)/bin/ruff check --quiet $(SOURCES)
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-logo
-	$(PY) -m pytest tests -m "$(UNIT)"
 
 unit: setup ## unit tests alone
-	$(PY) -m pytest tests -m "$(UNIT)"
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target unit-pure unit-rest
+
+unit-pure: # two halves of much the same length, for two CPUs
+	$(PY) -m pytest --quiet $(PURE) -m "$(UNIT)"
+
+unit-rest:
+	$(PY) -m pytest --quiet tests $(PURE:%=--ignore=%) -m "$(UNIT)"
 
 format: setup ## format the code
 	$(VENV)/bin/ruff format $(SOURCES)

@@ -1,4 +1,4 @@
-"""Where the installed commands are. Everything else that tests share lives beside them."""
+"""Where the installed commands are, and how examples are made. Everything else that tests share lives beside them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
+# How long an example takes says more about the machine than about the code; automatic runs repeat the same examples.
+settings.register_profile(
+    "steady", deadline=None, derandomize="CI" in os.environ, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("steady")
 OPEN_PREFIX = Path(os.environ.get("SLURMBRIDGE_TEST_PREFIX", "/opt/slurmbridge-test"))
 
 

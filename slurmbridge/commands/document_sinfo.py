@@ -12,7 +12,19 @@ from slurmbridge.fields.nodes import NodeGroup, cpu_sums, node_counts
 from slurmbridge.fields.structured import Value
 from slurmbridge.model.cluster import Node
 
-COLUMNS = ("Partition", "StateComplete", "StateLong", "CPUs", "Memory", "Disk", "Weight", "Features", "Gres", "GresUsed", "Reason")
+COLUMNS = (
+    "Partition",
+    "StateComplete",
+    "StateLong",
+    "CPUs",
+    "Memory",
+    "Disk",
+    "Weight",
+    "Features",
+    "Gres",
+    "GresUsed",
+    "Reason",
+)
 """What nodes of one record have in common."""
 
 

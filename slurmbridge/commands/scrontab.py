@@ -22,6 +22,7 @@ HELP = """Usage: scrontab [-u user] [-e|-l|-r] [file]
   -e              edit the current crontab
   -l              print the current crontab
   -r              delete the current crontab
+  -i              ask before deleting it
   -u user         of this user (administrators only)
   -v              verbose
   -V, --version   the version

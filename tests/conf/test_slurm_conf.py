@@ -158,9 +158,9 @@ def test_without_a_file_there_are_two_nodes_and_a_default_partition() -> None:
 def test_four_thousand_nodes_in_sixty_partitions_load_in_under_two_seconds() -> None:
     lines = ["GresTypes=gpu", "NodeName=n[0001-4000] CPUs=64 Gres=gpu:a100:4"]
     lines += [f"PartitionName=p{number} Nodes=n[0001-4000]" for number in range(60)]
-    start = time.perf_counter()
+    start = time.process_time()
     config = read("\n".join(lines), **{"/etc/gres.conf": "Name=gpu Type=a100 File=/dev/nvidia[0-3]\n"})
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
     assert len(config.nodes) == 4000
 
 

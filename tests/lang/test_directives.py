@@ -107,6 +107,6 @@ def test_a_new_script_of_ten_lines_costs_about_a_millisecond_and_a_known_one_a_t
 
 
 def _seconds(data):
-    began = time.perf_counter()
+    began = time.process_time()
     directives.read_script(data)
-    return time.perf_counter() - began
+    return time.process_time() - began

@@ -82,12 +82,12 @@ def test_a_parser_raises_nothing_but_its_own_error(name, text):
 )
 def test_a_long_text_is_answered_in_linear_time(name, unit):
     for length in (10_000, 1_000_000):
-        began = time.perf_counter()
+        began = time.process_time()
         try:
             PARSERS[name](unit * (length // len(unit)))
         except LangError:
             pass
-        assert time.perf_counter() - began < 4
+        assert time.process_time() - began < 4
 
 
 @settings(max_examples=200, deadline=None)

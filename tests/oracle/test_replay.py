@@ -23,7 +23,16 @@ FAILING = Path(__file__).with_name("failing.txt")
 def replay(prefix: Path, *words: str) -> tuple[set[str], str]:
     """What differs from the list (each text begins with the row's id), and the summary."""
     answer = subprocess.run(
-        [sys.executable, str(ORACLE / "replay.py"), "--prefix", str(prefix), "--failing", str(FAILING), "--json", *words],
+        [
+            sys.executable,
+            str(ORACLE / "replay.py"),
+            "--prefix",
+            str(prefix),
+            "--failing",
+            str(FAILING),
+            "--json",
+            *words,
+        ],
         capture_output=True,
         text=True,
         timeout=1700,
