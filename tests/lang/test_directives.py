@@ -110,3 +110,32 @@ def _seconds(data):
     began = time.process_time()
     directives.read_script(data)
     return time.process_time() - began
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                ":",
+                "a:b",
+                "hetjob",
+                "HetJob",
+                "packjob",
+                "-n",
+                "--time=1:00",
+                "'",
+                '"',
+                "#",
+                "\\",
+                "é",
+                " ",
+                "\t",
+                "\x85",
+                "\x1f",
+                "word",
+            ]
+        )
+    ).map("".join)
+)
+def test_a_plain_line_is_what_the_grammar_makes_of_it(text: str) -> None:
+    assert directives._read_line(text.encode()) == directives._by_grammar(text)
