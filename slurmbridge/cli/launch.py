@@ -8,6 +8,7 @@ of a pipe and says three things on it, a line each: `pid N` at once, then `ready
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import sys
@@ -17,10 +18,13 @@ from slurmbridge.cli import instance
 from slurmbridge.errors import BridgeError
 
 WATCH_S = 0.2
+OVERFLOW_UID = 65534
 
 
 def up(*, slurm_conf: str | None, state: str | None, detach: bool) -> int:
     place = instance.locate(state)
+    if os.geteuid() == OVERFLOW_UID:
+        return refuse("the overflow user (nobody) may not run a daemon: it stands for everybody whose uid is not known")
     pid = instance.running_pid(place)
     if pid is not None:
         return refuse(f"a daemon runs already with the state folder {place.state} (pid={pid})")
@@ -49,11 +53,17 @@ def refuse(reason: str) -> int:
 
 
 def make_state(folder: str) -> None:
-    """Root's may be walked through (its socket is for everybody), a user's own is closed."""
+    """Root's may be walked through (its socket is for everybody), a user's own is closed. OSError: not to be used."""
     os.makedirs(os.path.dirname(folder), exist_ok=True)
     mode = 0o711 if os.geteuid() == 0 else 0o700
     if not os.path.isdir(folder):
         os.mkdir(folder, mode)
+    found = os.stat(folder)
+    if found.st_uid != os.geteuid():
+        raise OSError(errno.EPERM, "it belongs to another user")
+    if found.st_mode & 0o002:
+        raise OSError(errno.EPERM, "everybody may write there: name a folder that is the daemon's alone")
+    if not os.listdir(folder) or os.path.exists(os.path.join(folder, "daemon.lock")):
         os.chmod(folder, mode)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,3 +104,35 @@ def test_why_tells_what_holds_a_job_and_logs_where_its_output_is(daemon: throwaw
     assert f"scontrol release {job}" in why.stdout
     assert f"{job} stdout {daemon.work}/out-" in daemon.run(["slurmbridge", "logs", job]).stdout
     assert daemon.run(["slurmbridge", "why", "999999"]).returncode == 1
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="must be root to give a folder away")
+@pytest.mark.parametrize(
+    ("uid", "mode", "reason"),
+    [
+        pytest.param(61006, 0o755, "it belongs to another user", id="another-user"),
+        pytest.param(0, 0o1777, "everybody may write there", id="open-to-all"),
+    ],
+)
+def test_a_state_folder_that_others_rule_is_refused(
+    commands: Path, tmp_path: Path, uid: int, mode: int, reason: str
+) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(mode)
+    os.chown(state, uid, -1)
+    answer = subprocess.run(
+        [commands / "slurmbridge", "up", "--detach", "--state", state], capture_output=True, text=True
+    )
+    assert answer.returncode == 1
+    assert reason in answer.stderr
+    assert list(state.iterdir()) == []
+
+
+@pytest.mark.root
+def test_the_overflow_user_has_no_daemon(open_prefix: Path, tmp_path: Path) -> None:
+    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", open_prefix / "bin/slurmbridge", "up"]
+    answer = subprocess.run([*argv, "--state", "/tmp/of-nobody"], capture_output=True, text=True, cwd="/")
+    assert answer.returncode == 1
+    assert "the overflow user" in answer.stderr

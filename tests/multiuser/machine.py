@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-USERS = {"ann": (61001, 61001), "ben": (61002, 61002)}
+USERS = {"ann": (61001, 61001), "ben": (61002, 61002), "cyd": (61003, 61003)}
+SHELLS = {"cyd": "/usr/sbin/nologin"}
 SHARED_GROUP = 61100
 CONF = """ClusterName=two
 SlurmctldHost=localhost
@@ -36,7 +37,7 @@ class Machine:
             home = self.home(user)
             home.mkdir(mode=0o700)
             os.chown(home, uid, gid)
-            passwd += f"{user}:x:{uid}:{gid}::{home}:/bin/bash\n"
+            passwd += f"{user}:x:{uid}:{gid}::{home}:{SHELLS.get(user, '/bin/bash')}\n"
             group += f"{user}:x:{gid}:\n"
         group += f"shared:x:{SHARED_GROUP}:ann\n"
         (self.folder / "passwd").write_text(passwd)
