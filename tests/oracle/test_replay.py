@@ -1,7 +1,8 @@
 """Answers recorded from a real Slurm, replayed on the installed commands; the list of failing ones only shrinks.
 
 `make replay` takes failing.txt literally. Here a row counts only when it differs from the list twice, in the whole replay
-and again by itself, so that a loaded machine on which one answer came late fails nothing.
+and again by itself, so that a loaded machine on which one answer came late fails nothing. A listed row whose reason begins
+with "varies:" may pass as well.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def replay(prefix: Path, *words: str) -> tuple[set[str], str]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="must be root: the replay makes namespaces and runs as several users")
 @pytest.mark.skipif(not (ORACLE / "replay.py").exists(), reason=f"no recorded answers in {ORACLE}")
 def test_exactly_the_listed_answers_differ_from_a_real_slurm(open_prefix: Path) -> None:
-    once, summary = replay(open_prefix)
+    varying = {words[0] for line in FAILING.read_text().splitlines() if (words := line.split())[1:2] == ["varies:"]}
+    complaints, summary = replay(open_prefix)
+    once = {text for text in complaints if not (text.split()[0] in varying and text.split()[1] == "passes:")}
     if not once:
         return
     ids = sorted({text.split()[0] for text in once})
