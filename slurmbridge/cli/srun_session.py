@@ -63,11 +63,11 @@ class Session:
         self._timers: dict[str, float] = {}
         self._stdin: int | None = None
         self._stdin_to = wire.ALL_TASKS
+        self._has_room = True
         self._code: int | None = None
-        self._waited = self._terminating = self._aborting = False
+        self._waited = self._busy_told = self._terminating = self._aborting = False
         self._last_interrupt = 0.0
         self._reason = ""
-        self._busy_told = False
         self._kill_wait = 30
         quiet_lines = not self._client.get("unbuffered")
         label = bool(self._client.get("label"))
@@ -95,7 +95,8 @@ class Session:
     def wants(self) -> tuple[list[int], list[int], float | None]:
         """What to wait for: descriptors to read, to write, and a moment of the monotonic clock."""
         readers = [self._sock.fileno()]
-        if self._stdin is not None and len(self._out) < STDIN_PENDING:
+        room = all(each._has_room and len(each._out) < STDIN_PENDING for each in self.relay)
+        if self._stdin is not None and room:
             readers.append(self._stdin)
         return readers, [self._sock.fileno()] if self._out else [], min(self._timers.values(), default=None)
 
@@ -183,6 +184,8 @@ class Session:
             say(payload.decode("utf-8", "replace"))
         elif kind == wire.ABORTED:
             self._say_aborted(int(decode(payload)["wait"]))
+        elif kind == wire.ROOM:
+            self._has_room = payload == b"1"
         elif kind == wire.FINISHED:
             self._summarise()
 
@@ -350,8 +353,6 @@ class Session:
             self._first_exited()
         elif name == "kill":
             self._send(wire.SIGNAL, encode({"signal": int(signal.SIGKILL)}))
-
-    _busy_told = False
 
     # ---- ends
 

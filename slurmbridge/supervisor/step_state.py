@@ -30,6 +30,7 @@ class RunningStep:
         self.values: dict[str, str] = {}
         self.timer: Timer | None = None
         self.onlookers: list[Link] = []  # of sattach
+        self.full: set[int] = set()  # ranks whose tasks have enough standard input before them
         self.early: list[tuple[bytes, bytes]] = []  # standard input that came before the tasks
 
     def tell(self, kind: bytes, payload: bytes) -> None:

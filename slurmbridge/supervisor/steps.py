@@ -17,7 +17,7 @@ from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.step_env import part_of
 from slurmbridge.supervisor.step_request import checked, checked_programs, checked_signal, checked_whole
 from slurmbridge.supervisor.step_state import RunningStep, record_of, state_of
-from slurmbridge.supervisor.tasks import Tasks
+from slurmbridge.supervisor.tasks import STDIN_MOST, Tasks
 from slurmbridge.supervisor.usage import NOTHING, add
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import pack, unpack
@@ -179,6 +179,8 @@ class Steps:
             for early, content in step.early:
                 self._from_client(step, early, content)
         elif kind in (wire.STDIN, wire.STDIN_END) and step.plan is not None and not step.is_started:
+            if sum(len(content) for _, content in step.early) > STDIN_MOST:
+                raise ValueError("too much before the tasks were let go")
             step.early.append((kind, payload))
         elif kind in (wire.STDIN, wire.STDIN_END) and step.plan is not None:
             number = wire.parse_data(payload)[0] if kind == wire.STDIN else int(payload)
@@ -243,6 +245,11 @@ class Steps:
         elif kind == wire.ABORT:
             self._say(step, "DUE TO TASK FAILURE")
             self._signal(step, signal.SIGKILL)
+        elif kind == wire.ROOM:
+            had_room = not step.full
+            (step.full.discard if payload == b"1" else step.full.add)(rank)
+            if had_room == bool(step.full):
+                step.link.send(wire.ROOM, b"0" if step.full else b"1")
         elif kind == wire.PART_ENDED:
             self._part_ended(step, rank, decode(payload)["usage"])
 

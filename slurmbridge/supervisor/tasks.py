@@ -25,6 +25,9 @@ from slurmbridge.wire.supervisor import decode, encode, split_env
 
 CHUNK = 1 << 16
 STDIN_LIMIT = 1 << 22
+"""Bytes of standard input that wait for a step's tasks here before srun is asked to stop sending; it goes on at half."""
+STDIN_MOST = 1 << 26
+"""What a caller who does not stop may send; the rest is lost to him."""
 
 
 class Task:
@@ -35,6 +38,7 @@ class Task:
         self.stdin: int | None = None
         self.stdin_data = bytearray()
         self.stdin_ended = False
+        self.on_fed: Callable[[], None] = lambda: None
         self.outputs: dict[int, bytes] = {}  # open descriptor -> kind
         self.status: int | None = None
         self.stderr: int | None = None
@@ -48,6 +52,11 @@ class Part:
         self.step, self.spec, self.env = step, spec, env
         self.tasks: dict[int, Task] = {}
         self.pmi: PmiServer | None = None
+        self.is_full = False
+
+    def waiting(self) -> int:
+        """Bytes of standard input that no task has taken yet."""
+        return sum(len(task.stdin_data) for task in self.tasks.values())
 
 
 class Tasks:
@@ -77,9 +86,10 @@ class Tasks:
         if kind == wire.STDIN:
             number, content = wire.parse_data(payload)
             for task in self._chosen(part, number):
-                if task.stdin is not None:
+                if task.stdin is not None and part.waiting() < STDIN_MOST:
                     task.stdin_data += content
                     self._feed(task)
+            self._tell_room(part)
         elif kind == wire.STDIN_END:
             for task in self._chosen(part, int(payload)):
                 task.stdin_ended = True
@@ -97,6 +107,15 @@ class Tasks:
         for part, task, fd in paused:
             if fd in task.outputs:
                 self._watch_output(part, task, fd)
+
+    def _tell_room(self, part: Part) -> None:
+        waiting = part.waiting()
+        if waiting > STDIN_LIMIT and not part.is_full:
+            part.is_full = True
+            self._emit(part.step, wire.ROOM, b"0")
+        elif part.is_full and waiting <= STDIN_LIMIT // 2:
+            part.is_full = False
+            self._emit(part.step, wire.ROOM, b"1")
 
     def _chosen(self, part: Part, number: int) -> list[Task]:
         if number == wire.ALL_TASKS:
@@ -116,6 +135,7 @@ class Tasks:
         self._parts[part.step] = part
         for spec in part.spec["tasks"]:
             task = Task(int(spec["id"]))
+            task.on_fed = lambda: self._tell_room(part)
             part.tasks[task.number] = task
         if part.spec.get("mpi") == "pmi2":
             part.pmi = self._pmi(part)
@@ -243,10 +263,12 @@ class Tasks:
                 del task.stdin_data[:written]
         except BlockingIOError:
             self._node.loop.watch(fd, OUT, lambda events: self._feed(task))
+            task.on_fed()
             return
         except OSError:
             task.stdin_ended = True
             task.stdin_data.clear()
+        task.on_fed()
         self._node.loop.forget(fd)
         if task.stdin_ended:
             os.close(fd)
@@ -264,6 +286,8 @@ class Tasks:
                 self._node.loop.forget(end)
                 os.close(end)
         task.stdin = task.stderr = None
+        task.stdin_data.clear()
+        self._tell_room(part)
         value = {"task": task.number, "node": self._node.node, "status": status}
         self._emit(part.step, wire.DONE, encode(value))
         if all(each.status is not None for each in part.tasks.values()):

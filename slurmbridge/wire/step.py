@@ -19,9 +19,9 @@ rank 0 to srun
     w  text for stderr while the step waits for resources      r  refused: {"lines": [...], "exit"}
     o  stdout, x  stderr: pack(task, data)                     d  task ended: {"task", "node", "status"}
     m  text for srun's stderr                                  a  the step is being aborted: {"wait": seconds}
-    f  finished: {}; the last frame
+    f  finished: {}; the last frame                            h  room for standard input: 0 (stop sending) or 1
 rank 0 to rank k: n  part: pack(JSON part, environment); i, e, s as above; b  barrier passed: {"values"}
-rank k to rank 0: o, x, d, m as above; b  all here wait in the barrier: {"values"}; k  end the step: {"code"};
+rank k to rank 0: o, x, d, m, h as above; b  all here wait in the barrier: {"values"}; k  end the step: {"code"};
 u  all tasks of the part have ended: {"usage"}
 
 Request (all optional but argv, cwd): argv, cwd, umask, name, submit_line, nodes, ntasks, cpus_per_task, per_node,
@@ -46,7 +46,7 @@ ATTACH, CAST, MORE = b"t", b"p", b"y"
 CREATED, WAITING, REFUSED, STDOUT, STDERR, DONE, MESSAGE, ABORTED, FINISHED = (
     b"c", b"w", b"r", b"o", b"x", b"d", b"m", b"a", b"f",
 )  # fmt: skip
-PART, PART_ENDED, BARRIER, ABORT = b"n", b"u", b"b", b"k"
+PART, PART_ENDED, BARRIER, ABORT, ROOM = b"n", b"u", b"b", b"k", b"h"
 
 
 def data(task: int, content: bytes) -> bytes:
