@@ -39,6 +39,7 @@ from slurmbridge.store.protocol import (
 )
 from slurmbridge.store.queries import row_of
 from slurmbridge.store.records import ended_at, is_final
+from slurmbridge.store.schema import ALIVE
 from slurmbridge.store.trouble import node_trouble
 from slurmbridge.store.usage import DEFAULT_HALF_LIFE, charge
 
@@ -70,7 +71,11 @@ class MemoryStore:
     def load(self, recent_since: float) -> Loaded:
         with self._lock:
             last = selection.last_runs(self._runs.values())
-            jobs = sorted((job for job in last if ended_at(job) >= recent_since), key=lambda job: job.job_id)
+            living = {job.array_job_id for job in last if job.array_job_id and ended_at(job) == ALIVE}
+            jobs = sorted(
+                (job for job in last if ended_at(job) >= recent_since or job.array_job_id in living),
+                key=lambda job: job.job_id,
+            )
             alive = {(job.job_id, job.restarts) for job in jobs}
             return Loaded(
                 jobs=tuple(jobs),

@@ -34,9 +34,15 @@ _LAST_RUN = ~sa.exists().where(_NEWER.c.job_id == RUNS.job_id, _NEWER.c.restarts
 
 
 def load(connection: Connection, recent_since: float) -> Loaded:
-    """Everything the daemon keeps in memory."""
+    """Everything the daemon keeps in memory. Of an array that is not over all tasks: what depends on it asks for them."""
+    alive = schema.runs.alias("alive")
+    of_living_array = RUNS.array_job_id.in_(
+        sa.select(alive.c.array_job_id).where(alive.c.ended == schema.ALIVE, alive.c.array_job_id.is_not(None))
+    )
     with connection.begin():
-        runs = connection.execute(_RUN_COLUMNS.where(RUNS.ended >= recent_since, _LAST_RUN)).all()
+        runs = connection.execute(
+            _RUN_COLUMNS.where(sa.or_(RUNS.ended >= recent_since, of_living_array), _LAST_RUN)
+        ).all()
         steps = connection.execute(sa.select(STEPS.data).where(STEPS.running == 1)).scalars().all()
         entities = connection.execute(
             sa.select(schema.entities.c.kind, schema.entities.c.data).order_by(
@@ -48,7 +54,7 @@ def load(connection: Connection, recent_since: float) -> Loaded:
         marks = [(name, value) for name, value in connection.execute(sa.select(schema.marks)).all()]
     decoder = records.JobDecoder()
     jobs = sorted((decoder.job(*row) for row in runs), key=lambda job: job.job_id)
-    alive = {(job.job_id, job.restarts) for job in jobs}
+    loaded = {(job.job_id, job.restarts) for job in jobs}
     running = (records.decode(data, Step) for data in steps)
     kinds: dict[str, list[bytes]] = {}
     for kind, data in entities:
@@ -56,7 +62,7 @@ def load(connection: Connection, recent_since: float) -> Loaded:
     accounting = kinds.get("accounting")
     return Loaded(
         jobs=tuple(jobs),
-        steps=tuple(step for step in running if (step.job_id, step.restarts) in alive),
+        steps=tuple(step for step in running if (step.job_id, step.restarts) in loaded),
         nodes=tuple(records.decode(data, Node) for data in kinds.get("node", ())),
         partitions=tuple(records.decode(data, Partition) for data in kinds.get("partition", ())),
         reservations=tuple(records.decode(data, Reservation) for data in kinds.get("reservation", ())),

@@ -323,3 +323,16 @@ async def test_tasks_of_corresponding_parents_are_found_again_after_a_restart(ma
     await made.restart()
     await made.advance(30)
     assert await _ends(made, second) == [f"{second}_1|COMPLETED", f"{second}_2|COMPLETED"]
+
+
+@rule
+async def test_a_restart_forgets_no_failed_task_of_an_array_that_is_not_over(made: Site) -> None:
+    """What depends on the whole array must still see it."""
+    array = await made.submit("--array=0-1%1", "sleep 1\nexit 3")
+    await made.run(f"scontrol hold {array}_1")
+    await made.advance(400, step=50)
+    for _ in range(2):
+        task = made.controller.memory.table.array_task(array, 0)
+        assert task is not None
+        assert task.state is JobState.FAILED
+        await made.restart()

@@ -119,6 +119,12 @@ class StoreContract:
         put(store, insertion(finished(1, flags=frozenset({JobFlag.COMPLETING}))))
         assert len(store.load(9e9).jobs) == 1
 
+    def test_all_tasks_of_an_array_that_is_not_over_are_loaded_however_old(self, store: Store) -> None:
+        tasks = [finished(1, array_job_id=3, array_task_id=0), job(3, array_job_id=3, tasks=((1, 5, 1),))]
+        others = [finished(5, array_job_id=6, array_task_id=0), finished(6, array_job_id=6, array_task_id=1)]
+        put(store, PutJobs(jobs=(*tasks, *others)))
+        assert [each.job_id for each in store.load(5000.0).jobs] == [1, 3]
+
     def test_running_steps_of_loaded_jobs_are_loaded(self, store: Store) -> None:
         put(store, insertion(job(1, state=JobState.RUNNING)), insertion(finished(2)))
         put(store, PutSteps(steps=(step(1), step(1, 0), step(2))))
