@@ -156,7 +156,7 @@ class Core:
         """What has changed of a job that waits: itself, or tasks that its array gives away because their own parents ended."""
         changed: list[Job] = []
         left: Job | None = job
-        for task in dependencies.decided_tasks(job, self.memory.table.family):
+        for task in dependencies.decided_tasks(job, self.memory.table.kin):
             assert left is not None  # the last one is not followed by another
             new_id = 0 if arrays.count(left.tasks) == 1 else self.ids.take()
             if new_id is None:
@@ -173,7 +173,7 @@ class Core:
         """The job with its dependency looked at again: eligible, still waiting, or never."""
         now = self.clock()
         table = self.memory.table
-        after = dependencies.evaluate(job, table.family, table.twins(job), now)
+        after = dependencies.evaluate(job, table.kin, table.twins(job), now)
         if dependencies.is_impossible(after) and self._kills_invalid(after):
             return replace(
                 after,
@@ -192,7 +192,7 @@ class Core:
         reason = dependencies.waiting_reason(after)
         if after.priority != 0 and not after.held_by and after.reason != reason:
             after = replace(after, reason=reason)
-        due = dependencies.due_at(after, table.family)
+        due = dependencies.due_at(after, table.kin)
         if due is not None:
             self._look_again(after.job_id, due - now)
         return after
@@ -241,7 +241,7 @@ class Core:
         return future
 
     def _is_family_over(self, job_id: int) -> bool:
-        return all(is_over(job) for job in self.memory.table.family(job_id))
+        return all(is_over(job) for job in self.memory.table.kin(job_id))
 
     def _announce(self, jobs: Iterable[Job]) -> None:
         """These are durable: tell who waits."""

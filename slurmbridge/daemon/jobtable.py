@@ -123,14 +123,19 @@ class JobTable:
             if not self._children.get(term.job_id, True):
                 del self._children[term.job_id]
 
-    def family(self, job_id: int) -> Sequence[Job]:
-        """What an id in a dependency means: the array with all its tasks, the het job's components, or the job."""
+    def kin(self, job_id: int) -> Sequence[Job]:
+        """What an id in a dependency means: the array with all its tasks, the het job's components, or the job. In no
+        order that means anything: this is asked at every end of a task."""
         if job_id in self._arrays:
-            return self.of_array(job_id)
+            return [self._jobs[each] for each in self._arrays[job_id]]
         if job_id in self._hets:
             return self.of_het(job_id)
         job = self._jobs.get(job_id)
         return (job,) if job is not None else ()
+
+    def family(self, job_id: int) -> Sequence[Job]:
+        """The same, an array as `of_array` orders it."""
+        return self.of_array(job_id) if job_id in self._arrays else self.kin(job_id)
 
     def of_array(self, array_job_id: int) -> Sequence[Job]:
         """The record of the unstarted tasks first, then the tasks in their order."""
