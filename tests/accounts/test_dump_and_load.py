@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,7 +81,7 @@ def full(site: MemorySite) -> MemorySite:
     return site
 
 
-def load(site: MemorySite, text: str, words: str = "sacctmgr -i load f", **how: str) -> Answer:
+def load(site: MemorySite, text: str, words: str = "sacctmgr -i load f", **how: Any) -> Answer:
     site.files["f"] = text
     return run(site, words, **how)
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,16 +27,16 @@ def folder() -> Iterator[Path]:
 def run(folder: Path) -> Run:
     """run(command, argument..., env=..., input=..., closed=descriptor) -> the finished process, working in `folder`."""
 
-    def call(*words: str, env: dict[str, str] | None = None, **options: object) -> subprocess.CompletedProcess[bytes]:
+    def call(*words: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[bytes]:
         given = {"PATH": "/usr/bin:/bin", "SLURMBRIDGE_ADDR": f"unix:{folder}/socket", **(env or {})}
-        settings: dict[str, object] = {"cwd": folder, "timeout": 30, "stdin": subprocess.DEVNULL, **options}
+        settings: dict[str, Any] = {"cwd": folder, "timeout": 30, "stdin": subprocess.DEVNULL, **options}
         if "closed" in settings:
             descriptor = settings.pop("closed")
-            settings["preexec_fn"] = lambda: os.close(descriptor)  # type: ignore[arg-type]
+            settings["preexec_fn"] = lambda: os.close(descriptor)
         if "input" in settings:
             settings.pop("stdin")
         return subprocess.run(
             [sys.executable, "-I", "-S", str(CLIENT), *words], env=given, capture_output=True, **settings
-        )  # type: ignore[call-overload,no-any-return]
+        )
 
     return call

@@ -37,7 +37,8 @@ class FakeDaemon:
     """Listens on `path`; the n-th connection is served by the n-th talk (the last one again and again)."""
 
     def __init__(self, path: Path, *talks: Talk) -> None:
-        self.path, self.talks, self.hellos = path, talks, []
+        self.path, self.talks = path, talks
+        self.hellos: list[list[bytes]] = []
         self.problems: list[BaseException] = []
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.listener.bind(str(path))

@@ -48,7 +48,8 @@ def test_a_restore_refuses_while_a_daemon_runs(daemon: throwaway.Throwaway, tmp_
 def test_what_was_acknowledged_before_a_backup_is_there_after_a_kill_and_a_restore(
     daemon: throwaway.Throwaway, tmp_path: Path
 ) -> None:
-    state, accepted, stop = daemon.place.state, [], threading.Event()
+    state, stop = daemon.place.state, threading.Event()
+    accepted: list[int] = []
 
     def work() -> None:
         while not stop.is_set():

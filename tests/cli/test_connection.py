@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fake_daemon import FakeDaemon, Peer
 
 from slurmbridge.cli.connection import Answer, Connection
 from slurmbridge.errors import ProtocolError
 from slurmbridge.wire import client as frames
+from tests.cli.fake_daemon import FakeDaemon, Peer
 
 
 def test_commands_follow_one_another_on_a_connection(folder: Path) -> None:

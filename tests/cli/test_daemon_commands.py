@@ -132,7 +132,7 @@ def test_a_state_folder_that_others_rule_is_refused(
 
 @pytest.mark.root
 def test_the_overflow_user_has_no_daemon(open_prefix: Path, tmp_path: Path) -> None:
-    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", open_prefix / "bin/slurmbridge", "up"]
+    argv = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", str(open_prefix / "bin/slurmbridge"), "up"]
     answer = subprocess.run([*argv, "--state", "/tmp/of-nobody"], capture_output=True, text=True, cwd="/")
     assert answer.returncode == 1
     assert "the overflow user" in answer.stderr

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Run
-from fake_daemon import FakeDaemon, Peer
 
 from slurmbridge.cli import local
 from slurmbridge.cli.thin.absent import MESSAGE_TIMEOUT
 from slurmbridge.commands import table
+from tests.cli.conftest import Run
+from tests.cli.fake_daemon import FakeDaemon, Peer
 
 LOST = "Unable to contact slurm controller (connect failure)"
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from conftest import Run
-from fake_daemon import FakeDaemon, Peer, Talk
 
 from slurmbridge.cli.thin import absent
 from slurmbridge.wire import client as frames
+from tests.cli.conftest import Run
+from tests.cli.fake_daemon import FakeDaemon, Peer, Talk
 
 
 def say(out: bytes = b"", err: bytes = b"", code: bytes = b"0"):  # type: ignore[no-untyped-def]

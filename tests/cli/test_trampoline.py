@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fake_daemon import FakeDaemon, Peer
 
 from slurmbridge.commands import table
+from tests.cli.fake_daemon import FakeDaemon, Peer
 
 
 def echo(peer: Peer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from slurmbridge.commands.effects import Call, History, JobRow, Print
 from slurmbridge.model.accounts import Accounting, Qos
@@ -37,7 +38,7 @@ def job(job_id: int, **changes: object) -> Job:
     return Job(spec=spec(**changes), **values)  # type: ignore[arg-type]
 
 
-def running(job_id: int, nodes: Sequence[str], seconds: int = 8, cpus: int = 1, **changes: object) -> Job:
+def running(job_id: int, nodes: Sequence[str], seconds: int = 8, cpus: int = 1, **changes: Any) -> Job:
     changes.setdefault("reason", "None")
     changes.setdefault("priority", 10173)
     partition = changes.get("partitions", ("debug",))
@@ -48,7 +49,7 @@ def running(job_id: int, nodes: Sequence[str], seconds: int = 8, cpus: int = 1, 
         eligible_time=NOW - 60,
         batch_host=nodes[0],
         allocation=Allocation(
-            partition=partition[0],  # type: ignore[index]
+            partition=partition[0],
             nodes=tuple(NodeShare(node=name, cpus=cpus) for name in nodes),
             tres=(("cpu", cpus * len(nodes)), ("mem", 100), ("node", len(nodes)), ("billing", cpus)),
         ),
@@ -56,7 +57,7 @@ def running(job_id: int, nodes: Sequence[str], seconds: int = 8, cpus: int = 1, 
     )
 
 
-def ended(job_id: int, state: JobState, exit_code: int = 0, **changes: object) -> Job:
+def ended(job_id: int, state: JobState, exit_code: int = 0, **changes: Any) -> Job:
     from msgspec.structs import replace
 
     return replace(

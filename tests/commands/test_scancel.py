@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from slurmbridge.commands import scancel
-from slurmbridge.commands.effects import Call, Change, ChangeAll, FileData, Outcome, Print, Sleep
+from slurmbridge.commands.effects import Call, Change, ChangeAll, FileData, Outcome, Print, Site, Sleep
 from slurmbridge.errors import SlurmErrno
 from tests.commands.sample_site import NOW, SampleSite, job, running
 
@@ -27,9 +27,10 @@ def site() -> SampleSite:
 def run(line: str, *answers: Any, env: dict[str, str] | None = None) -> tuple[str, str, int, list[Any]]:
     """(stdout, stderr, exit code, effects that are no prints)."""
     call = Call(argv=tuple(line.split()), env=env or {}, cwd="/", uid=1001, user="alice", now=NOW)
-    command = scancel.main(call, site())
+    command = scancel.main(call, cast(Site, site()))
     waiting: list[Any] = list(answers)
-    out, err, asked, answer = "", "", [], None
+    out, err, answer = "", "", None
+    asked: list[Any] = []
 
     def outcome() -> Any:
         return waiting.pop(0) if waiting else Outcome(results=(("x", None),))

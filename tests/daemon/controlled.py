@@ -20,7 +20,7 @@ from slurmbridge.daemon.plans import Plans
 from slurmbridge.lang.slurm_conf import read_cluster
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Factors
+from slurmbridge.model.plan import Factors, Verdict
 from slurmbridge.runtime.memory import MemoryRuntime
 from slurmbridge.sched import priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
@@ -130,7 +130,7 @@ class Site:
             self.runtime.advance(min(step, end - self.clock()))
             await self.settle()
 
-    async def _estimate(self, job: Job) -> object:
+    async def _estimate(self, job: Job) -> Verdict | None:
         return estimate(self._snapshot, self.config, job, self.clock())
 
     async def _factors(self) -> tuple[Factors, ...]:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import pathlib
 import random
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -43,11 +44,16 @@ class Post:
         return wire.frame(b"X", b"0") in answer
 
 
+def _close(sock: socket.socket, _hello: bytes, _uid: int) -> bool:
+    sock.close()
+    return True
+
+
 @contextlib.asynccontextmanager
 async def post(folder: pathlib.Path) -> AsyncIterator[Post]:
     made = await site()
     controller = made.controller
-    service = server.Service(controller.memory, controller.performer, made.clock, lambda sock, hello, uid: sock.close())
+    service = server.Service(controller.memory, controller.performer, made.clock, _close)
     path = str(folder / "socket")
     opened = await asyncio.get_running_loop().create_unix_server(lambda: server.Connection(service), path)
     try:
@@ -166,7 +172,7 @@ def test_commands_ahead_of_their_turn_are_answered_in_order(tmp_path: pathlib.Pa
 
 def test_a_user_holds_so_many_bytes_and_no_more(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crowd, "MAX_BYTES", 3 << 20)
-    monkeypatch.setattr(server.struct, "unpack", lambda form, data: (1, 1001, 1001))
+    monkeypatch.setattr("slurmbridge.daemon.server.struct.unpack", lambda form, data: (1, 1001, 1001))
 
     async def rule(there: Post) -> None:
         half = (7 << 20).to_bytes(4, "big") + b"H" + bytes(1 << 20)
@@ -187,7 +193,7 @@ def test_a_caller_who_does_not_read_is_cut(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(crowd, "MAX_BYTES", 1 << 20)
-    monkeypatch.setattr(server.struct, "unpack", lambda form, data: (1, 1001, 1001))
+    monkeypatch.setattr("slurmbridge.daemon.server.struct.unpack", lambda form, data: (1, 1001, 1001))
 
     async def rule(there: Post) -> None:
         for _ in range(30):

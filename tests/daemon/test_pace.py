@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.daemon.controlled import Site
 from tests.daemon.rules import rule
 
@@ -19,7 +21,8 @@ async def test_a_job_that_comes_can_wait_for_the_planner_and_one_that_leaves_can
 
 @rule
 async def test_nodes_and_settings_that_change_are_urgent(made: Site) -> None:
-    for change in (lambda: made.plans.node_changed("n1"), made.plans.everything_changed):
+    changes: list[Callable[[], None]] = [lambda: made.plans.node_changed("n1"), made.plans.everything_changed]
+    for change in changes:
         change()
         assert made.plans.is_urgent
         made.plans.delta()

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmbridge.fields.structured import to_json, to_yaml
+from slurmbridge.fields.structured import Value, to_json, to_yaml
 
 TEXTS = st.text(st.characters(blacklist_categories=("Cs", "Cc", "Zl", "Zp"), max_codepoint=0x2FF), max_size=120)
 VALUES = st.recursive(
@@ -19,7 +19,10 @@ VALUES = st.recursive(
 
 
 def test_yaml_tags_every_node_and_keeps_sequences_at_their_key() -> None:
-    document = {"jobs": [{"name": "x", "flags": ["A"], "nodes": "", "size": [], "hold": True, "share": 2.0}], "n": 5}
+    document: Value = {
+        "jobs": [{"name": "x", "flags": ["A"], "nodes": "", "size": [], "hold": True, "share": 2.0}],
+        "n": 5,
+    }
     assert to_yaml(document) == (
         "%YAML 1.1\n--- !!map\n!!str jobs: !!seq\n- !!map\n  !!str name: !!str x\n  !!str flags: !!seq\n  - !!str A\n"
         "  !!str nodes: !!str\n  !!str size: !!seq []\n  !!str hold: !!bool true\n  !!str share: !!float 2.000000\n"

@@ -21,18 +21,18 @@ REFUSED = "5-1 1- 1:2 1-5:0 1-3: 1-3:-1 -1 1-3-5 25000 99999 0x10 1:3 a 1.5 1--3
 
 
 @pytest.mark.parametrize("text", SHOWN)
-def test_tasks_are_shown_as_scontrol_shows_them(text):
+def test_tasks_are_shown_as_scontrol_shows_them(text: str) -> None:
     spec = arrays.parse(text, 25000)
     assert arrays.render(spec.runs, spec.limit) == SHOWN[text]
 
 
 @pytest.mark.parametrize("text", ["1 - 3", "1-3 ", *REFUSED])
-def test_a_bad_array_is_refused(text):
+def test_a_bad_array_is_refused(text: str) -> None:
     with pytest.raises(LangError):
         arrays.parse(text, 25000)
 
 
-def test_a_large_array_is_one_run():
+def test_a_large_array_is_one_run() -> None:
     assert arrays.parse("0-3999999%7", 4_000_001).runs == ((0, 3999999, 1),)
 
 
@@ -40,7 +40,7 @@ TASKS = st.sets(st.integers(0, 300), max_size=40).map(sorted)
 
 
 @given(TASKS)
-def test_runs_hold_exactly_the_tasks(tasks):
+def test_runs_hold_exactly_the_tasks(tasks: list[int]) -> None:
     runs = arrays.to_runs(tasks)
     assert list(arrays.expand_runs(runs)) == tasks
     assert arrays.count(runs) == len(tasks)
@@ -48,14 +48,14 @@ def test_runs_hold_exactly_the_tasks(tasks):
 
 
 @given(TASKS, st.integers(0, 50))
-def test_a_rendered_array_parses_to_the_same_tasks(tasks, limit):
+def test_a_rendered_array_parses_to_the_same_tasks(tasks: list[int], limit: int) -> None:
     runs = arrays.to_runs(tasks)
     spec = arrays.parse(arrays.render(runs, limit if runs else 0, width=0), 1000)
     assert (spec.runs, spec.limit) == (runs, limit if runs else 0)
 
 
 @given(TASKS, st.integers(0, 300))
-def test_removing_a_task_removes_only_that_one(tasks, task):
+def test_removing_a_task_removes_only_that_one(tasks: list[int], task: int) -> None:
     rest = arrays.remove(arrays.to_runs(tasks), task)
     assert list(arrays.expand_runs(rest)) == [each for each in tasks if each != task]
     assert not arrays.contains(rest, task)

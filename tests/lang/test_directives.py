@@ -1,6 +1,7 @@
 """Expected words and complaints: sbatch 26.05."""
 
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -26,23 +27,23 @@ BROKEN = {
 }
 
 
-def words(directive):
+def words(directive: Any) -> list[str]:
     return [token.text for token in directive.tokens]
 
 
 @pytest.mark.parametrize("text", LINES)
-def test_a_line_is_split_by_sbatchs_quoting(text):
+def test_a_line_is_split_by_sbatchs_quoting(text: str) -> None:
     (directive,) = directives.read_script(f"#!/bin/sh\n#SBATCH{text}\n".encode()).directives
     assert (words(directive), directive.error) == (LINES[text], "")
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_a_broken_line_is_reported_in_slurms_words(text):
+def test_a_broken_line_is_reported_in_slurms_words(text: str) -> None:
     (directive,) = directives.read_script(f"#!/bin/sh\n#PBS{text}\n".encode()).directives
     assert (words(directive), directive.error) == BROKEN[text]
 
 
-def test_every_word_knows_its_place():
+def test_every_word_knows_its_place() -> None:
     script = directives.read_script('#!/bin/sh\n\n#SBATCH -J "ü b"  -n2\n'.encode())
     assert [(token.text, token.line, token.column) for token in script.directives[0].tokens] == [
         ("-J", 3, 9),
@@ -51,18 +52,18 @@ def test_every_word_knows_its_place():
     ]
 
 
-def test_directives_end_at_the_first_command():
+def test_directives_end_at_the_first_command() -> None:
     script = directives.read_script(b"#!/bin/sh\n# c\n\n  # d\n \t\n#SBATCH -n2\nset -e\n#SBATCH -n7\n")
     assert [words(directive) for directive in script.directives] == [["-n2"]]
     assert script.body_line == 7
 
 
 @pytest.mark.parametrize("line", ["##SBATCH -n2", " #SBATCH -n2", "#sbatch -n2", "# SBATCH -n2"])
-def test_lines_that_only_look_like_directives_are_comments(line):
+def test_lines_that_only_look_like_directives_are_comments(line: str) -> None:
     assert directives.read_script(f"#!/bin/sh\n{line}\n".encode()).directives == ()
 
 
-def test_hetjob_lines_begin_components():
+def test_hetjob_lines_begin_components() -> None:
     script = directives.read_script(
         b"#!/bin/sh\n#SBATCH -n1\n#SBATCH hetjob x\n#BRIDGE --gpu-fraction=0.5\n#PBS -N a\n#SBATCH PackJob\n#SBATCH -n3\n"
     )
@@ -78,24 +79,22 @@ def test_hetjob_lines_begin_components():
     [(b"", "empty"), (b" \n\t", "whitespace"), (b"hostname\n", "no_shebang"), (b"\n#!/bin/sh\n", "no_shebang"),
      (b"\xef\xbb\xbf#!/bin/sh\n", "no_shebang"), (b"#!/bin/sh\nx\0\n", "nul"), (b"#!/bin/sh\nx\r\n", "dos"), (b"#! /bin/sh\n", None)],
 )  # fmt: skip
-def test_a_script_that_is_none_is_told(data, problem):
+def test_a_script_that_is_none_is_told(data: bytes, problem: str) -> None:
     assert directives.read_script(data).problem == problem
 
 
-def quoted(word):
+def quoted(word: str) -> str:
     return '"' + word.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-@given(
-    st.lists(st.text(st.characters(blacklist_characters="\n", blacklist_categories=("Cs",)), min_size=1), max_size=6)
-)
-def test_quoted_words_come_back_as_they_were(texts):
+@given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]), min_size=1), max_size=6))
+def test_quoted_words_come_back_as_they_were(texts: list[str]) -> None:
     script = directives.read_script(("#!/bin/sh\n#SBATCH " + " ".join(map(quoted, texts)) + "\n").encode())
     assert words(script.directives[0]) == texts
 
 
-def test_a_new_script_of_ten_lines_costs_about_a_millisecond_and_a_known_one_a_tenth():
-    def script(number):
+def test_a_new_script_of_ten_lines_costs_about_a_millisecond_and_a_known_one_a_tenth() -> None:
+    def script(number: int) -> bytes:
         lines = "".join(f"#SBATCH --option{line}=value{number} # why\n" for line in range(10))
         return f"#!/bin/sh\n{lines}hostname\n".encode()
 
@@ -106,7 +105,7 @@ def test_a_new_script_of_ten_lines_costs_about_a_millisecond_and_a_known_one_a_t
     assert known < 0.0002
 
 
-def _seconds(data):
+def _seconds(data: bytes) -> float:
     began = time.process_time()
     directives.read_script(data)
     return time.process_time() - began

@@ -27,29 +27,29 @@ NO_MEMORY = ["100X", "abc", "", "1 G", "1P", "1.5G", "-1", "1KiB", "1Gi", "5 ", 
 
 
 @pytest.mark.parametrize("text", LIMITS)
-def test_a_time_limit_is_whole_minutes(text):
+def test_a_time_limit_is_whole_minutes(text: str) -> None:
     assert durations.render_minutes(durations.parse_minutes(text)) == LIMITS[text]
 
 
 @pytest.mark.parametrize("text", ["", " 5", "5 ", "+5", "٣", *NO_LIMITS])
-def test_a_bad_time_limit_is_refused(text):
+def test_a_bad_time_limit_is_refused(text: str) -> None:
     with pytest.raises(LangError):
         durations.parse_minutes(text)
 
 
-def test_an_error_says_where_and_what_was_expected():
+def test_an_error_says_where_and_what_was_expected() -> None:
     with pytest.raises(LangError) as caught:
         durations.parse_minutes("1-x")
     assert (caught.value.place, caught.value.expected) == (2, ("number",))
 
 
 @given(st.integers(1, UNLIMITED - 1))
-def test_minutes_survive_rendering(minutes):
+def test_minutes_survive_rendering(minutes: int) -> None:
     assert durations.parse_minutes(durations.render_minutes(minutes)) == minutes
 
 
 @given(st.integers(1, UNLIMITED - 1))
-def test_seconds_survive_rendering(seconds):
+def test_seconds_survive_rendering(seconds: int) -> None:
     assert durations.parse_seconds(durations.render_elapsed(seconds)) == seconds
 
 
@@ -62,23 +62,23 @@ def test_seconds_survive_rendering(seconds):
         (93784, "1-02:03:04", "1-02:03:04"),
     ],
 )
-def test_run_times_are_short_in_squeue_and_long_in_scontrol(seconds, short, elapsed):
+def test_run_times_are_short_in_squeue_and_long_in_scontrol(seconds: int, short: str, elapsed: str) -> None:
     assert (durations.render_short(seconds), durations.render_elapsed(seconds)) == (short, elapsed)
 
 
 @pytest.mark.parametrize("text", MEMORY)
-def test_memory_is_whole_mebibytes(text):
+def test_memory_is_whole_mebibytes(text: str) -> None:
     assert sizes.render_mib(sizes.parse_mib(text)) == MEMORY[text]
 
 
 @pytest.mark.parametrize("text", NO_MEMORY)
-def test_bad_memory_is_refused(text):
+def test_bad_memory_is_refused(text: str) -> None:
     with pytest.raises(LangError):
         sizes.parse_mib(text)
 
 
 @given(st.integers(0, 40), st.integers(0, 1 << 20))
-def test_whole_units_survive_rendering(shift, amount):
+def test_whole_units_survive_rendering(shift: int, amount: int) -> None:
     mib = amount << min(shift, 20)
     text = sizes.render_mib(mib)
     if "." not in text and text[-1] not in "PE":
@@ -88,5 +88,5 @@ def test_whole_units_survive_rendering(shift, amount):
 @pytest.mark.parametrize(
     ("amount", "unit", "text"), [(0, "", "0"), (1536, "K", "1.50M"), (12, "K", "12K"), (1024, "K", "1024K")]
 )
-def test_measured_amounts_have_two_decimals(amount, unit, text):
+def test_measured_amounts_have_two_decimals(amount: int, unit: str, text: str) -> None:
     assert sizes.render_rounded(amount, unit) == text

@@ -1,6 +1,7 @@
 """No text makes a parser raise anything but LangError, and none takes more than linear time."""
 
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given, settings
@@ -30,7 +31,7 @@ from slurmbridge.lang import (
     tres,
 )
 
-PARSERS = {
+PARSERS: dict[str, Callable[[str], object]] = {
     "arrays": lambda text: arrays.parse(text, 1001),
     "constraints": constraints.parse,
     "cpu_bind": binding.check_cpu_bind,
@@ -69,7 +70,7 @@ SPLICED = st.lists(st.sampled_from(PIECES.split(" ") + [" ", "\n", "\t"]), max_s
 @example("\0")
 @example("9" * 5000)
 @example("9" * 5000 + "-" + "9" * 5000)
-def test_a_parser_raises_nothing_but_its_own_error(name, text):
+def test_a_parser_raises_nothing_but_its_own_error(name: str, text: str) -> None:
     try:
         PARSERS[name](text)
     except LangError as error:
@@ -80,7 +81,7 @@ def test_a_parser_raises_nothing_but_its_own_error(name, text):
 @pytest.mark.parametrize(
     "unit", ["1", "1,", "a", "[1-2]", "((", '"', "%5", "now", ":1", "1-", "a&", "\\", "x=1,", "]["]
 )
-def test_a_long_text_is_answered_in_linear_time(name, unit):
+def test_a_long_text_is_answered_in_linear_time(name: str, unit: str) -> None:
     for length in (10_000, 1_000_000):
         began = time.process_time()
         try:
@@ -99,7 +100,7 @@ def test_a_long_text_is_answered_in_linear_time(name, unit):
 @example(b"#!x\n#SBATCH " + b'"' * 1_000_000)
 @example(b"#!x\n#SBATCH " + b"a " * 500_000)
 @example(b"#SBATCH \xff\xfe\x00")
-def test_any_bytes_are_a_script(data):
+def test_any_bytes_are_a_script(data: bytes) -> None:
     script = directives.read_script(data)
     for directive in script.directives:
         assert directive.line >= 1

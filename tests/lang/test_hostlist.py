@@ -64,25 +64,25 @@ FOLDED = {
 
 
 @pytest.mark.parametrize("text", EXPANDED)
-def test_a_list_expands_in_the_order_written(text):
+def test_a_list_expands_in_the_order_written(text: str) -> None:
     assert hostlist.expand(text) == EXPANDED[text].split()
     assert hostlist.count(text) == len(EXPANDED[text].split())
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_a_bad_list_is_refused_in_slurms_words(text):
+def test_a_bad_list_is_refused_in_slurms_words(text: str) -> None:
     with pytest.raises(LangError) as caught:
         hostlist.expand(text)
     assert (caught.value.message, caught.value.place) == REFUSED[text]
 
 
 @pytest.mark.parametrize("text", FOLDED)
-def test_names_fold_as_slurm_folds_them(text):
+def test_names_fold_as_slurm_folds_them(text: str) -> None:
     names = hostlist.expand(text)
     assert (hostlist.compress(names), hostlist.compress_sorted(names)) == FOLDED[text]
 
 
-def test_a_product_of_ranges_is_bounded():
+def test_a_product_of_ranges_is_bounded() -> None:
     with pytest.raises(LangError, match="more than"):
         hostlist.expand("n[1-65536][1-65536]")
 
@@ -91,10 +91,10 @@ NAMES = st.lists(st.from_regex(r"[a-z][a-z0-9.-]{0,4}[0-9]{0,3}", fullmatch=True
 
 
 @given(NAMES)
-def test_a_folded_list_expands_to_the_same_names(names):
+def test_a_folded_list_expands_to_the_same_names(names: list[str]) -> None:
     assert hostlist.expand(hostlist.compress(names)) == names
 
 
 @given(NAMES)
-def test_a_sorted_list_holds_the_same_names(names):
+def test_a_sorted_list_holds_the_same_names(names: list[str]) -> None:
     assert sorted(hostlist.expand(hostlist.compress_sorted(names))) == sorted(names)

@@ -1,5 +1,7 @@
 """Expected values: sbatch and srun 26.05."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,17 +25,17 @@ NO_DEPENDENCIES = [
 
 
 @pytest.mark.parametrize("text", DEPENDENCIES)
-def test_dependencies_are_read(text):
+def test_dependencies_are_read(text: str) -> None:
     assert dependencies.render(dependencies.parse(text)) == DEPENDENCIES[text]
 
 
 @pytest.mark.parametrize("text", NO_DEPENDENCIES)
-def test_bad_dependencies_are_refused(text):
+def test_bad_dependencies_are_refused(text: str) -> None:
     with pytest.raises(LangError):
         dependencies.parse(text)
 
 
-def test_a_whole_array_is_shown_with_a_star():
+def test_a_whole_array_is_shown_with_a_star() -> None:
     (term,) = dependencies.parse("afterok:5+2").terms
     assert dependencies.render_term(term, is_array=True) == "afterok:5_*+2"
 
@@ -53,7 +55,7 @@ def test_a_whole_array_is_shown_with_a_star():
     ),
     st.booleans(),
 )
-def test_dependencies_survive_rendering(terms, any_of):
+def test_dependencies_survive_rendering(terms: Any, any_of: bool) -> None:
     text = ("?" if any_of else ",").join(map(dependencies.render_term, terms))
     found = dependencies.parse(text)
     assert (found.terms, found.any_of, dependencies.render(found)) == (tuple(terms), any_of, text)
@@ -68,14 +70,14 @@ SIGNALS = {
 
 
 @pytest.mark.parametrize("text", SIGNALS)
-def test_signal_options_are_read(text):
+def test_signal_options_are_read(text: str) -> None:
     found = signals.parse_option(text)
     assert (found.number, found.seconds, found.batch_only, found.at_reservation) == SIGNALS[text]
 
 
 @pytest.mark.parametrize("text", ["bad", "0", "65536", "USR1@x", "USR1@65536", "USR1@-1", "B:", "X:USR1", "BB:USR1", "", "USR", "10x",
                                   "@60", "INT@30@40", "WINCH", "SEGV"])  # fmt: skip
-def test_bad_signal_options_are_refused(text):
+def test_bad_signal_options_are_refused(text: str) -> None:
     with pytest.raises(LangError):
         signals.parse_option(text)
 
@@ -89,7 +91,7 @@ def test_bad_signal_options_are_refused(text):
         at_reservation=st.booleans(),
     )
 )
-def test_signal_options_survive_rendering(signal):
+def test_signal_options_survive_rendering(signal: Any) -> None:
     assert signals.parse_option(signals.render(signal)) == signal
 
 
@@ -101,14 +103,14 @@ DISTRIBUTIONS = {
 
 
 @pytest.mark.parametrize("text", DISTRIBUTIONS)
-def test_distributions_are_read(text):
+def test_distributions_are_read(text: str) -> None:
     assert distribution.parse(text) == DISTRIBUTIONS[text]
     assert distribution.parse(distribution.parse(text)) == distribution.parse(text)
 
 
 @pytest.mark.parametrize("text", ["plane", "plane=0", "plane=x", "plane:4", "plane=4:block", "Pack,block", "block,foo", "foo", "block:plane",
                                   "block:arbitrary", "fcyclic", "", "block:cyclic,NoPack:x", "b", "unknown", "1", "arbitrary:block"])  # fmt: skip
-def test_bad_distributions_are_refused(text):
+def test_bad_distributions_are_refused(text: str) -> None:
     with pytest.raises(LangError):
         distribution.parse(text)
 
@@ -121,17 +123,17 @@ MAIL = {
 
 
 @pytest.mark.parametrize("text", MAIL)
-def test_mail_types_are_read(text):
+def test_mail_types_are_read(text: str) -> None:
     assert ",".join(mail.parse(text)) == MAIL[text]
 
 
 @pytest.mark.parametrize("text", ["FOO", "", ",", "END BEGIN", "END:BEGIN", "REQUE"])
-def test_mail_types_without_a_known_word_are_refused(text):
+def test_mail_types_without_a_known_word_are_refused(text: str) -> None:
     with pytest.raises(LangError):
         mail.parse(text)
 
 
-def test_limits_to_propagate_are_read():
+def test_limits_to_propagate_are_read() -> None:
     assert rlimits.parse("STACK,CORE") == ("STACK", "CORE")
     assert rlimits.parse("RLIMIT_STACK CPU,") == ("STACK", "CPU")
     assert rlimits.parse("ALL") == rlimits.NAMES
@@ -141,7 +143,7 @@ def test_limits_to_propagate_are_read():
 @pytest.mark.parametrize(
     ("text", "name"), [("BAD", "BAD"), ("all", "all"), ("STACK,NONE", "NONE"), ("ALL,STACK", "ALL")]
 )
-def test_a_bad_limit_is_named(text, name):
+def test_a_bad_limit_is_named(text: str, name: str) -> None:
     with pytest.raises(LangError) as caught:
         rlimits.parse(text)
     assert caught.value.text == name
@@ -156,13 +158,13 @@ EXPORTS = {
 
 
 @pytest.mark.parametrize("text", EXPORTS)
-def test_export_lists_are_read(text):
+def test_export_lists_are_read(text: str) -> None:
     spec = export.parse(text)
     assert (spec.all, spec.names, spec.settings) == EXPORTS[text]
     assert export.parse(export.render(spec)) == spec
 
 
-def test_an_open_quote_in_an_export_list_is_refused():
+def test_an_open_quote_in_an_export_list_is_refused() -> None:
     with pytest.raises(LangError, match="Improperly formed environment variable"):
         export.parse('A="x,B=1')
 
@@ -177,12 +179,12 @@ NO_GPU_BINDS = {
 
 
 @pytest.mark.parametrize("text", GPU_BINDS)
-def test_gpu_bindings_are_checked(text):
+def test_gpu_bindings_are_checked(text: str) -> None:
     binding.check_gpu_bind(text)
 
 
 @pytest.mark.parametrize("text", NO_GPU_BINDS)
-def test_bad_gpu_bindings_are_refused_in_slurms_words(text):
+def test_bad_gpu_bindings_are_refused_in_slurms_words(text: str) -> None:
     with pytest.raises(LangError) as caught:
         binding.check_gpu_bind(text)
     assert caught.value.message == NO_GPU_BINDS[text]
@@ -191,7 +193,7 @@ def test_bad_gpu_bindings_are_refused_in_slurms_words(text):
 @pytest.mark.parametrize(
     "text", ["local", "LOCAL", "q", "v,local", "rank", "map_mem:0*2", "mask_mem:0x1", "prefer", "no", "map_mem:0,1"]
 )
-def test_memory_bindings_are_checked(text):
+def test_memory_bindings_are_checked(text: str) -> None:
     binding.check_mem_bind(text)
 
 
@@ -199,7 +201,7 @@ def test_memory_bindings_are_checked(text):
     "text",
     ["none", "cores", "CORES", "v,none", "cores,sockets", "map_cpu:0,1", "mask_cpu:0x3", "map_ldom:0", "rank_ldom"],
 )
-def test_cpu_bindings_are_checked(text):
+def test_cpu_bindings_are_checked(text: str) -> None:
     binding.check_cpu_bind(text)
 
 
@@ -210,7 +212,7 @@ def test_cpu_bindings_are_checked(text):
     (binding.check_cpu_bind, "map_cpu:0x1", "Failed to validate number: 0x1, the offending character is x"),
     (binding.check_cpu_bind, "boards", 'unrecognized --cpu-bind argument "boards"'),
 ])  # fmt: skip
-def test_bad_bindings_are_refused_in_slurms_words(check, text, message):
+def test_bad_bindings_are_refused_in_slurms_words(check: Any, text: str, message: str) -> None:
     with pytest.raises(LangError) as caught:
         check(text)
     assert caught.value.message == message
@@ -225,17 +227,17 @@ PATTERNS = {
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_file_name_patterns_expand(pattern):
+def test_file_name_patterns_expand(pattern: str) -> None:
     assert filenames.expand(pattern, VALUES) == PATTERNS[pattern]
 
 
-def test_formats_by_letter_are_read():
+def test_formats_by_letter_are_read() -> None:
     assert formats.parse_letters("id %.18i %9P|%#R") == (
         Literal("id "), Column("i", 18, True, " "), Column("P", 9, False, "|"), Column("R", fit=True),
     )  # fmt: skip
 
 
-def test_formats_by_name_are_read():
+def test_formats_by_name_are_read() -> None:
     assert formats.parse_names("JobID:12,Name:.8x,,State") == (
         NamedColumn("JobID", 12), NamedColumn("Name", 8, "x", right=True), NamedColumn("State"),
     )  # fmt: skip
@@ -246,5 +248,5 @@ def test_formats_by_name_are_read():
 
 @given(st.lists(st.builds(Column, letter=st.sampled_from("aBz"), width=st.integers(0, 99), right=st.booleans(),
                           suffix=st.sampled_from(["", " ", "|", ", x"]), fit=st.booleans()), max_size=6).map(tuple))  # fmt: skip
-def test_formats_survive_rendering(columns):
+def test_formats_survive_rendering(columns: Any) -> None:
     assert formats.parse_letters(formats.render_letters(columns)) == columns

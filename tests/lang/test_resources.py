@@ -1,5 +1,7 @@
 """Expected values: sbatch 26.05 --gres, --gpus, --tres-per-task, -N, --licenses, --constraint; fractions are ours."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,13 +43,13 @@ NO_GRES = [
 
 
 @pytest.mark.parametrize(("text", "scope"), GRES)
-def test_generic_resources_are_read_by_scope(text, scope):
+def test_generic_resources_are_read_by_scope(text: str, scope: Any) -> None:
     request = gres.parse_gres(text, scope)
     assert (request.text, [(term.name, term.type, term.milli) for term in request.terms]) == GRES[text, scope]
 
 
 @pytest.mark.parametrize(("text", "scope"), NO_GRES)
-def test_bad_generic_resources_are_refused(text, scope):
+def test_bad_generic_resources_are_refused(text: str, scope: Any) -> None:
     with pytest.raises(LangError):
         gres.parse_gres(text, scope)
 
@@ -60,7 +62,7 @@ COUNT = st.one_of(
 
 
 @given(st.lists(st.tuples(COUNT, st.one_of(st.just(""), WORD)), min_size=1, max_size=4))
-def test_generic_resources_survive_rendering(items):
+def test_generic_resources_survive_rendering(items: Any) -> None:
     terms = tuple(GresTerm(name=name, type=kind, milli=milli) for (name, milli), kind in items)
     found = gres.parse_gres(gres.render(terms), "gres").terms
     assert [(term.name, term.type, term.milli) for term in found] == [
@@ -68,13 +70,13 @@ def test_generic_resources_survive_rendering(items):
     ]
 
 
-def test_tres_counts_are_in_model_units():
+def test_tres_counts_are_in_model_units() -> None:
     assert tres.parse_counts("cpu=4,mem=10G,gres/gpu=0.5,gres/gpu:a100=2,node=-1") == (
         ("cpu", 4), ("mem", 10240), ("gres/gpu", 500), ("gres/gpu:a100", 2000), ("node", -1),
     )  # fmt: skip
 
 
-def test_tres_are_shown_as_scontrol_shows_them():
+def test_tres_are_shown_as_scontrol_shows_them() -> None:
     counts = (("cpu", 1), ("mem", 100), ("node", 1), ("billing", 1), ("gres/gpu", 2000), ("gres/gpu:a100", 500))
     assert tres.render(counts) == "cpu=1,mem=100M,node=1,billing=1,gres/gpu=2,gres/gpu:a100=0.5"
 
@@ -84,7 +86,7 @@ def test_tres_are_shown_as_scontrol_shows_them():
         st.sampled_from(["cpu", "node", "billing", "gres/gpu", "gres/gpu:a100", "license/x"]), st.integers(-1, 900)
     )
 )
-def test_tres_survive_rendering(counts):
+def test_tres_survive_rendering(counts: Any) -> None:
     assert tres.parse_counts(tres.render(tuple(counts.items()))) == tuple(counts.items())
 
 
@@ -105,14 +107,14 @@ NO_NODES = {
 
 
 @pytest.mark.parametrize("text", NODES)
-def test_node_counts_are_read(text):
+def test_node_counts_are_read(text: str) -> None:
     found = nodes.parse(text)
     assert (found.min, found.max, found.counts) == NODES[text]
     assert nodes.parse(nodes.render(found)) == found
 
 
 @pytest.mark.parametrize("text", NO_NODES)
-def test_bad_node_counts_are_refused_in_slurms_words(text):
+def test_bad_node_counts_are_refused_in_slurms_words(text: str) -> None:
     with pytest.raises(LangError) as caught:
         nodes.parse(text)
     assert caught.value.message == NO_NODES[text]
@@ -131,19 +133,19 @@ NO_FEATURES = ["a & b", "[a&b]", "[a*2|b]", "(a", "a)", "[a", "a]", "&a", "|a", 
 
 
 @pytest.mark.parametrize("text", FEATURES)
-def test_features_bind_from_left_to_right(text):
+def test_features_bind_from_left_to_right(text: str) -> None:
     found = constraints.parse(text)
     assert found == FEATURES[text]
     assert constraints.parse(constraints.render(found)) == found
 
 
 @pytest.mark.parametrize("text", NO_FEATURES)
-def test_bad_features_are_refused(text):
+def test_bad_features_are_refused(text: str) -> None:
     with pytest.raises(LangError):
         constraints.parse(text)
 
 
-def test_a_node_matches_by_its_own_features():
+def test_a_node_matches_by_its_own_features() -> None:
     assert constraints.matches(constraints.parse("(a&b)|c"), {"a", "b"})
     assert not constraints.matches(constraints.parse("a&[b|c]"), {"a"})
     assert constraints.matches(constraints.parse(""), set())
@@ -160,7 +162,7 @@ LICENSES = {
 
 
 @pytest.mark.parametrize("text", LICENSES)
-def test_licenses_are_read(text):
+def test_licenses_are_read(text: str) -> None:
     terms, any_of = licenses.parse(text)
     assert ([(term.name, term.count) for term in terms], any_of) == LICENSES[text]
 
@@ -168,7 +170,7 @@ def test_licenses_are_read(text):
 @pytest.mark.parametrize(
     "text", ["a:x", "a:-1", "a:1k", "a::1", "a:", "a=", "a:1:2", "a : 1", "a|b,c", "a:99999999999"]
 )
-def test_bad_licenses_are_refused(text):
+def test_bad_licenses_are_refused(text: str) -> None:
     with pytest.raises(LangError):
         licenses.parse(text)
 
@@ -177,5 +179,5 @@ def test_bad_licenses_are_refused(text):
     st.lists(st.builds(LicenseTerm, name=WORD, count=st.integers(0, 99)), min_size=2, max_size=4).map(tuple),
     st.booleans(),
 )
-def test_licenses_survive_rendering(terms, any_of):
+def test_licenses_survive_rendering(terms: Any, any_of: bool) -> None:
     assert licenses.parse(licenses.render(terms, any_of)) == (terms, any_of)

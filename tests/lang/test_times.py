@@ -41,19 +41,19 @@ PLACES = {
 
 
 @pytest.mark.parametrize("text", MOMENTS)
-def test_a_moment_is_reckoned_from_now(text):
+def test_a_moment_is_reckoned_from_now(text: str) -> None:
     assert times.render(times.parse(text, NOW)) == MOMENTS[text]
 
 
 @pytest.mark.parametrize("text", PLACES)
-def test_a_bad_moment_is_refused_at_slurms_place(text):
+def test_a_bad_moment_is_refused_at_slurms_place(text: str) -> None:
     with pytest.raises(LangError) as caught:
         times.parse(text, NOW)
     assert caught.value.message == f"Invalid time specification (pos={PLACES[text]}): {text}"
 
 
 @pytest.mark.parametrize("text", ["", "T", "-"])
-def test_no_time_at_all_is_refused_without_a_place(text):
+def test_no_time_at_all_is_refused_without_a_place(text: str) -> None:
     with pytest.raises(LangError) as caught:
         times.parse(text, NOW)
     assert caught.value.message == ""
@@ -63,18 +63,18 @@ def test_no_time_at_all_is_refused_without_a_place(text):
     ("text", "moment"),
     [("12/25", "2025-12-25T00:00:00"), ("11/28", "2026-11-28T00:00:00"), ("23:59", "2026-11-29T23:59:00")],
 )
-def test_an_open_date_of_the_past_is_the_last_that_was(text, moment):
+def test_an_open_date_of_the_past_is_the_last_that_was(text: str, moment: str) -> None:
     assert times.render(times.parse(text, NOW, past=True)) == moment
 
 
-def test_clock_times_are_local():
+def test_clock_times_are_local() -> None:
     zone = datetime.timezone(datetime.timedelta(hours=2))
     assert times.parse("2030-01-20T12:00", NOW, zone) == times.parse("2030-01-20T10:00", NOW)
     assert times.render(times.parse("2030-01-20T12:00", NOW, zone), zone) == "2030-01-20T12:00:00"
 
 
 @given(st.integers(0, 253402300799))
-def test_a_moment_survives_rendering(epoch):
+def test_a_moment_survives_rendering(epoch: int) -> None:
     assert times.parse(times.render(epoch), NOW) == epoch
 
 
@@ -84,10 +84,10 @@ def test_a_moment_survives_rendering(epoch):
      ("relative", 3 * 86400, "Wed 21:23"), ("relative", -30 * 86400, "30 Oct 21:23"), ("relative", 400 * 86400, "3 Jan 2028"),
      ("%H:%M", 0, "21:23"), ("", 0, "2026-11-29T21:23:32")],
 )  # fmt: skip
-def test_a_time_format_is_followed(style, offset, text):
+def test_a_time_format_is_followed(style: str, offset: int, text: str) -> None:
     assert times.render(NOW + offset, style=style, now=NOW) == text
 
 
-def test_no_moment_is_unknown():
+def test_no_moment_is_unknown() -> None:
     assert times.render(None) == "Unknown"
     assert times.render(1e30) == "Unknown"

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machine import SHARED_GROUP, Machine
+
+from tests.multiuser.machine import SHARED_GROUP, Machine
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 SECRET = f"secret-of-ann-{secrets.token_hex(8)}"

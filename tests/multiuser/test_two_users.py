@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from machine import Machine
+
+from tests.multiuser.machine import Machine
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 SECRET = "the-secret-of-ann"

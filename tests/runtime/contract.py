@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -22,12 +21,13 @@ from slurmbridge.runtime.protocol import (
 CONFIG = ClusterConfig(nodes=(NodeConf(name="n1"), NodeConf(name="n2")))
 
 
-@dataclasses.dataclass
 class Bench(Protocol):
     """A runtime under test: `pass_time` lets at least so much of its time go by or waits until `until` holds."""
 
-    runtime: Runtime
     reports: list[Report]
+
+    @property
+    def runtime(self) -> Runtime: ...
 
     def launch(self, job_id: int, script: bytes | None, **changes: Any) -> RunKey: ...
     async def pass_time(self, seconds: float, until: Callable[[], bool]) -> None: ...

@@ -61,7 +61,8 @@ class LocalBench:
             self.runtime.acknowledge(report.key, report.sequence)
 
     async def _dialled(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        decoder, frames = Decoder(), []
+        decoder = Decoder()
+        frames: list[tuple[bytes, bytes]] = []
         while not frames:
             frames = decoder.feed(await reader.read(65536))
         import socket

@@ -120,7 +120,10 @@ def test_runs_whose_launch_died_with_the_fork_server_run_once_and_can_be_killed(
         keys = [bench.launch(number, "#!/bin/sh\necho once\n") for number in range(1, 6)]
         last = bench.launch(6, "#!/bin/sh\nsleep 60\n")
         os.kill(bench.runtime._server.pid, signal.SIGKILL)
-        lost = lambda: [each.key for each in bench.reports if isinstance(each, Lost)]  # noqa: E731
+
+        def lost() -> list[RunKey]:
+            return [each.key for each in bench.reports if isinstance(each, Lost)]
+
         await bench.pass_time(10, lambda: len(lost()) == 6)
         for key in lost():
             bench.launch(key.job_id, "#!/bin/sh\nsleep 60\n" if key == last else "#!/bin/sh\necho once\n")

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
-from small_cluster import (
+
+from slurmbridge.model.accounts import Assoc, Limits, Qos
+from slurmbridge.model.cluster import Partition
+from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Delta, Reservation
+from slurmbridge.model.request import Dependency, DependencyTerm, Exclusive, JobRequest, LicenseTerm, Memory, MemoryPer
+from slurmbridge.model.states import JobFlag, JobState, NodeBase, NodeFlag
+from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
+from tests.sched.small_cluster import (
     NOW,
     accounting,
     carried_out,
@@ -18,14 +28,6 @@ from small_cluster import (
     shares,
     world,
 )
-
-from slurmbridge.model.accounts import Assoc, Limits, Qos
-from slurmbridge.model.cluster import Partition
-from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Delta, Reservation
-from slurmbridge.model.request import Dependency, DependencyTerm, Exclusive, JobRequest, LicenseTerm, Memory, MemoryPer
-from slurmbridge.model.states import JobFlag, JobState, NodeBase, NodeFlag
-from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
 
 AFTER = Dependency(terms=(DependencyTerm(kind="afterok", job_id=5),))
 DOWN_TEXT = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
@@ -137,7 +139,7 @@ def test_the_partition_of_higher_tier_is_tried_first() -> None:
 
 
 def test_licences_run_out() -> None:
-    five = {"licenses": "matlab:6", "license_terms": (LicenseTerm(name="matlab", count=6),)}
+    five: dict[str, Any] = {"licenses": "matlab:6", "license_terms": (LicenseTerm(name="matlab", count=6),)}
     plan = plan_of(world(job(10, **five), job(11, **five)))
     assert sorted(shares(plan)) == [10]
     assert reasons(plan) == {11: "Licenses"}
@@ -145,7 +147,7 @@ def test_licences_run_out() -> None:
 
 
 def test_a_job_that_lacks_licences_keeps_nobody_else_waiting() -> None:
-    lots = {"licenses": "matlab:11", "license_terms": (LicenseTerm(name="matlab", count=11),)}
+    lots: dict[str, Any] = {"licenses": "matlab:11", "license_terms": (LicenseTerm(name="matlab", count=11),)}
     assert sorted(shares(plan_of(world(job(10, **lots), job(11))))) == [11]
 
 

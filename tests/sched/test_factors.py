@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from small_cluster import NOW, accounting, carried_out, cluster, job, node, plan_of, reasons, shares, world
 
 from slurmbridge.model.accounts import Accounting, Assoc, Limits, UsageRow
 from slurmbridge.model.cluster import Partition
 from slurmbridge.model.plan import Delta, Reservation
 from slurmbridge.sched.billing import billing
 from slurmbridge.sched.fairtree import factors, usage_of
+from tests.sched.small_cluster import NOW, accounting, carried_out, cluster, job, node, plan_of, reasons, shares, world
 
 
 def tree(*leaves: tuple[int, str, str, int], accounts: dict[str, tuple[str, int]]) -> Accounting:

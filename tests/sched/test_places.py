@@ -7,13 +7,26 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from small_cluster import NOW, carried_out, cluster, gpu_node, gpus, job, node, plan_of, reasons, shares, started, world
 
 from slurmbridge.model.cluster import ClusterConfig, Partition
 from slurmbridge.model.job import Allocation, GpuScope, Job, NodeShare
 from slurmbridge.model.plan import Delta, Plan
 from slurmbridge.model.request import Exclusive, JobRequest, Memory, MemoryPer
 from slurmbridge.sched.snapshot import Snapshot
+from tests.sched.small_cluster import (
+    NOW,
+    carried_out,
+    cluster,
+    gpu_node,
+    gpus,
+    job,
+    node,
+    plan_of,
+    reasons,
+    shares,
+    started,
+    world,
+)
 
 Busy = dict[str, tuple[int, ...]]
 
@@ -36,8 +49,8 @@ def cpu_ids(plan: Plan) -> list[tuple[str, tuple[int, ...]]]:
     return [(share.node, share.cpu_ids) for share in plan.starts[0].allocation.nodes]
 
 
-N1 = {"n1": (0,)}
-N2 = {"n1": tuple(range(8)), "n2": (0, 1, 2, 4, 5)}
+N1: Busy = {"n1": (0,)}
+N2: Busy = {"n1": tuple(range(8)), "n2": (0, 1, 2, 4, 5)}
 
 LAYOUTS: list[tuple[str, Busy, dict[str, Any], list[tuple[str, int, int]]]] = [
     ("one task", {}, {}, [("n1", 1, 1)]),
@@ -189,7 +202,7 @@ def test_a_wrong_gpu_type_never_fits() -> None:
 
 
 def test_fractions_fill_a_shared_device_before_a_fresh_one() -> None:
-    half = {"partitions": ("gpu",), "gpu": gpus(1, milli=500)}
+    half: dict[str, Any] = {"partitions": ("gpu",), "gpu": gpus(1, milli=500)}
     plan = plan_of(world(job(10, **half), job(11, **half), job(12, **half)))
     used = [[device.index for device in start.allocation.nodes[0].devices] for start in plan.starts]
     assert used == [[0], [0], [1]]
@@ -261,7 +274,7 @@ def test_specialised_cores_are_kept_from_jobs() -> None:
 
 def test_memory_that_is_not_counted_does_not_keep_jobs_apart() -> None:
     config = cluster(select_type_parameters=frozenset({"CR_Core"}))
-    heavy = {"memory": Memory(MemoryPer.NODE, 16000), "req_nodes": ("n1",)}
+    heavy: dict[str, Any] = {"memory": Memory(MemoryPer.NODE, 16000), "req_nodes": ("n1",)}
     assert sorted(shares(plan_of(world(job(10, **heavy), job(11, **heavy), config=config)))) == [10, 11]
 
 
@@ -307,7 +320,7 @@ def test_nodes_that_must_be_alike_are_not_mixed() -> None:
 
 
 def test_preferred_features_come_first_and_others_will_do() -> None:
-    fields = {"features": "rack1", "prefer": "rack3", "exclusive": Exclusive.NODE}
+    fields: dict[str, Any] = {"features": "rack1", "prefer": "rack3", "exclusive": Exclusive.NODE}
     plan = plan_of(world(*(job(number, **fields) for number in (10, 11, 12)), config=racks()))
     assert [shares(plan)[number][0][0] for number in (10, 11, 12)] == ["n5", "n6", "n1"]
 

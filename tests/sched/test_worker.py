@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from small_cluster import NOW, accounting, cluster, job
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta
 from slurmbridge.sched import frames
+from tests.sched.small_cluster import NOW, accounting, cluster, job
 
 
 class Worker:

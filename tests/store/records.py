@@ -15,7 +15,7 @@ from slurmbridge.store.protocol import InsertJobs, Op, Store
 
 
 def spec(**changes: Any) -> JobSpec:
-    given = {
+    given: dict[str, Any] = {
         "request": JobRequest(
             name="work", ntasks=2, provenance=(("name", Provenance(source="directive", place="job.sh:2:9")),)
         ),
@@ -36,7 +36,12 @@ def spec(**changes: Any) -> JobSpec:
 
 
 def job(job_id: int, *, spec_changes: dict[str, Any] | None = None, **changes: Any) -> Job:
-    given = {"job_id": job_id, "spec": spec(**(spec_changes or {})), "submit_time": 1000.0, "priority": 4} | changes
+    given: dict[str, Any] = {
+        "job_id": job_id,
+        "spec": spec(**(spec_changes or {})),
+        "submit_time": 1000.0,
+        "priority": 4,
+    } | changes
     return Job(**given)
 
 
@@ -49,7 +54,7 @@ def allocation(*nodes: str, cpus: int = 2) -> Allocation:
 
 
 def finished(job_id: int, start: float = 1000.0, end: float = 1060.0, **changes: Any) -> Job:
-    given = {
+    given: dict[str, Any] = {
         "state": JobState.COMPLETED,
         "start_time": start,
         "end_time": end,
@@ -59,7 +64,7 @@ def finished(job_id: int, start: float = 1000.0, end: float = 1060.0, **changes:
 
 
 def step(job_id: int, step_id: int = -5, **changes: Any) -> Step:
-    given = {"job_id": job_id, "step_id": step_id, "name": "batch", "start_time": 1000.0} | changes
+    given: dict[str, Any] = {"job_id": job_id, "step_id": step_id, "name": "batch", "start_time": 1000.0} | changes
     return Step(**given)
 
 

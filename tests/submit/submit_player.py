@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import msgspec
-from submit_site import UIDS, SubmitSite
 
 from slurmbridge.commands import sbatch
 from slurmbridge.commands.effects import (
@@ -16,12 +16,14 @@ from slurmbridge.commands.effects import (
     Print,
     ReadFile,
     ReadStdin,
+    Site,
     Submit,
     Submitted,
     WaitFor,
 )
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit.resolve import Caller, Resolved, resolve
+from tests.submit.submit_site import UIDS, SubmitSite
 
 CWD = "/w"
 JOB_ID = 7
@@ -61,7 +63,7 @@ def play(
         now=NOW,
     )
     played = Played(code=-1, stdout="", stderr="")
-    command = sbatch.main(call, site)
+    command = sbatch.main(call, cast(Site, site))
     answer: object = None
     while True:
         try:

@@ -87,7 +87,7 @@ def _size(spec: JobSpec, config: ClusterConfig) -> dict[str, str]:
         nodes = hostlist.compress([str(count) for count in spec.node_counts]).strip("[]")
     return {
         "NumNodes": nodes,
-        "ClusterFeatures": spec.request.cluster_constraint,
+        "ClusterFeatures": spec.request.cluster_constraint or NULL,
         "NumCPUs": str(spec.min_cpus),
         "NumTasks": str(spec.num_tasks),
         "CPUs/Task": str(spec.cpus_per_task),

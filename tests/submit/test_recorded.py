@@ -11,18 +11,20 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
-from submit_player import JOB_ID, play
-from submit_shown import shown
-from submit_site import SubmitSite
+
+from tests.submit.submit_player import JOB_ID, play
+from tests.submit.submit_shown import shown
+from tests.submit.submit_site import SubmitSite
 
 ROWS = [json.loads(line) for line in Path(__file__).with_name("recorded.jsonl").read_text().splitlines()]
 SITE = SubmitSite()
 HELD = ("sbatch", "-H", "--wrap", "hostname")
 
 
-def fields(argv: list[str] | tuple[str, ...], row: dict) -> tuple[int, str, str, list[dict[str, str]]]:
+def fields(argv: list[str] | tuple[str, ...], row: dict[str, Any]) -> tuple[int, str, str, list[dict[str, str]]]:
     played = play(argv, SITE, env=row.get("env"), files=row.get("files"), stdin=row.get("stdin", ""))
     number = re.compile(rf"^(Submitted batch job )?{JOB_ID}\b")
     stdout = number.sub(lambda match: (match[1] or "") + "JOB", played.stdout)
@@ -34,11 +36,11 @@ def fields(argv: list[str] | tuple[str, ...], row: dict) -> tuple[int, str, str,
 BASELINE = fields(HELD, {})[3][0]
 
 
-def command_line(row: dict) -> list[str]:
+def command_line(row: dict[str, Any]) -> list[str]:
     return row.get("argv") or ["sbatch", "-H", *row["wrap"], "--wrap", "hostname"]
 
 
-def name(row: dict) -> str:
+def name(row: dict[str, Any]) -> str:
     words = row.get("wrap") or row.get("argv") or []
     extra = [line for line in row.get("files", {}).get("job.sh", "").splitlines() if line.startswith("#")][1:]
     return " ".join([*words, *extra, *(f"{key}={value}" for key, value in row.get("env", {}).items())])[:80]
@@ -52,7 +54,7 @@ def differences(job: dict[str, str], component: int) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
-def test_an_answer_is_slurms_own(row: dict) -> None:
+def test_an_answer_is_slurms_own(row: dict[str, Any]) -> None:
     code, stdout, stderr, jobs = fields(command_line(row), row)
     expected = "" if row.get("rc") else "Submitted batch job JOB\n"
     assert (code, stdout, stderr) == (row.get("rc", 0), row.get("stdout", expected), row.get("stderr", ""))

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from submit_player import play
-from submit_site import SubmitSite, read_config
 
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.model.accounts import Limits
 from slurmbridge.model.job import GpuNeed, GpuScope, JobSpec
 from slurmbridge.submit.exporting import exported, read_file
 from slurmbridge.submit.policy import check
+from tests.submit.submit_player import play
+from tests.submit.submit_site import SubmitSite, read_config
 
 SITE = SubmitSite()
 FREE = SubmitSite(msgspec.structs.replace(read_config(), gres_types=("gpu", "shard", "mps")))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from submit_player import play
-from submit_site import SubmitSite
 
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.model.job import JobSpec
 from slurmbridge.model.request import Exclusive
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit.components import keep_apart
+from tests.submit.submit_player import play
+from tests.submit.submit_site import SubmitSite
 
 SITE = SubmitSite()
 BAD_GRES = "sbatch: error: Invalid generic resource (gres) specification\n"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from slurmbridge.wire import step, supervisor
 from slurmbridge.wire.client import Decoder, frame, pack
 
-NAMES = st.text(st.characters(exclude_characters="=\0", exclude_categories=("Cs",)), min_size=1, max_size=12)
-VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=40)
+NAMES = st.text(st.characters(exclude_characters="=\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
+VALUES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=8))
