@@ -151,8 +151,20 @@ class Chaos(soak_kills.Soak):
             self.deeds[name] = self.deeds.get(name, 0) + 1
             deed(chance)
 
-    def settle(self) -> bool:
-        """Let everything go on first: what is held or suspended would wait for ever."""
+    def settle(self, seconds: float = soak_kills.SETTLE_S) -> bool:
+        """Let everything go on: what is held or suspended would wait for ever.
+
+        More than once, since a run whose launch was cut is put back held when that is known, as with Slurm.
+        """
+        end = time.monotonic() + seconds
+        self.let_go()
+        while not super().settle(min(10.0, seconds)):
+            if time.monotonic() > end:
+                return False
+            self.let_go()
+        return True
+
+    def let_go(self) -> None:
         if self.daemon.pid is None:
             self.daemon.up()
         for pid in self.processes("supervisor"):
@@ -163,7 +175,6 @@ class Chaos(soak_kills.Soak):
         for verb in ("resume", "release"):
             for at in range(0, len(jobs), 500):
                 self.daemon.run(["scontrol", verb, ",".join(jobs[at : at + 500])])
-        return super().settle()
 
     # ---- the rules
 

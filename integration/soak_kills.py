@@ -125,11 +125,11 @@ class Soak:
         with contextlib.suppress(BridgeError):  # killed in the middle of its start
             self.daemon.up()
 
-    def settle(self) -> bool:
+    def settle(self, seconds: float = SETTLE_S) -> bool:
         """Wait until the queue is empty."""
         if self.daemon.pid is None:
             self.daemon.up()
-        end = time.monotonic() + SETTLE_S
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             answer = self.daemon.run(["squeue", "-h", "-o", "%i"])
             if answer.returncode == 0 and not answer.stdout.strip():
