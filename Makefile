@@ -47,7 +47,7 @@ integration: setup ## recorded answers, kills and everything else that needs pro
 	$(PY) -m pytest tests -m "slow or root or processes"
 
 replay: setup ## recorded answers of a real Slurm (root)
-	@bash integration/replay.sh --failing tests/oracle/failing.txt
+	$(PY) -m pytest tests/oracle --capture=no
 
 bench: setup ## ratios and absolute figures
 	@$(VENV)/bin/slurmbridge bench daemon

@@ -16,6 +16,7 @@ from slurmbridge.cli import throwaway
 
 pytestmark = pytest.mark.processes
 Daemon = throwaway.Throwaway
+NODE = ("printenv", "SLURMD_NODENAME")  # the host name is the node's only where the daemon may make namespaces
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,7 @@ def test_what_is_wrong_is_said_without_an_allocation(daemon: Daemon, argv: list[
 def test_components_run_as_one_step(daemon: Daemon) -> None:
     script = "echo $SLURM_NTASKS $SLURM_NNODES $SLURM_NODEID $SLURM_GTIDS; exit $SLURM_PROCID"
     answer = daemon.run(
-        ["srun", "-l", "-J", "parts", "-n1", "hostname", ":", "-N2", "-n2", "-J", "parts", "sh", "-c", script]
+        ["srun", "-l", "-J", "parts", "-n1", *NODE, ":", "-N2", "-n2", "-J", "parts", "sh", "-c", script]
     )
     lines = sorted(answer.stdout.splitlines())
     assert lines[0].startswith("0: n")
@@ -191,7 +192,7 @@ def test_immediate_does_not_wait(daemon: Daemon) -> None:
 
 
 def test_who_has_to_wait_says_so_and_goes_on(daemon: Daemon) -> None:
-    answer = daemon.run(["srun", "--begin=now+2", "hostname"])
+    answer = daemon.run(["srun", "--begin=now+2", *NODE])
     assert words(answer.stderr) == [
         "srun: job J queued and waiting for resources",
         "srun: job J has been allocated resources",
@@ -203,7 +204,7 @@ def test_who_has_to_wait_says_so_and_goes_on(daemon: Daemon) -> None:
 
 
 def test_salloc_runs_its_command_here_with_the_allocation_in_its_environment(daemon: Daemon) -> None:
-    script = "echo $SLURM_NNODES $SLURM_NODELIST $SLURM_NTASKS $SLURM_JOB_UID; srun hostname; exit 4"
+    script = "echo $SLURM_NNODES $SLURM_NODELIST $SLURM_NTASKS $SLURM_JOB_UID; srun printenv SLURMD_NODENAME; exit 4"
     answer = daemon.run(["salloc", "-J", "four", "-N2", "-n2", "bash", "-c", script])
     assert answer.stdout.splitlines()[0] == "2 n[1-2] 2"
     assert sorted(answer.stdout.splitlines()[1:]) == ["n1", "n2"]
@@ -260,14 +261,14 @@ def test_a_signal_to_salloc_ends_the_allocation_and_not_the_command(daemon: Daem
 def test_an_allocation_without_shell_stays_and_takes_steps(daemon: Daemon) -> None:
     assert daemon.run(["salloc", "--no-shell", "-J", "stays"]).returncode == 0
     job = daemon.run(["squeue", "-hn", "stays", "-o", "%A"]).stdout.strip()
-    assert daemon.run(["srun", f"--jobid={job}", "hostname"]).stdout == "n1\n"
+    assert daemon.run(["srun", f"--jobid={job}", *NODE]).stdout == "n1\n"
     assert queued(daemon, "stays", "R")
     daemon.run(["scancel", job])
 
 
 def test_salloc_keeps_its_allocation_over_a_restart_of_the_daemon(commands: Path) -> None:
     with throwaway.opened(str(commands), cpus=4, memory=8000) as own:
-        held = begin(own, "salloc", "-J", "kept", "sh", "-c", "sleep 6; srun hostname; exit 6")
+        held = begin(own, "salloc", "-J", "kept", "sh", "-c", "sleep 6; srun printenv SLURMD_NODENAME; exit 6")
         until(lambda: queued(own, "kept", "R"))
         own.kill()
         own.up()

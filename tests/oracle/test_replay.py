@@ -1,7 +1,7 @@
 """Answers recorded from a real Slurm, replayed on the installed commands; the list of failing ones only shrinks.
 
-`make replay` takes failing.txt literally. Here a row counts only when it differs from the list twice, in the whole replay
-and again by itself, so that a loaded machine on which one answer came late fails nothing. A listed row whose reason begins
+A row counts only when it differs from the list twice, in the whole replay and again by itself, so that a loaded machine on
+which one answer came late fails nothing; `integration/replay.sh --failing tests/oracle/failing.txt` takes it literally. A listed row whose reason begins
 with "varies:" may pass as well.
 """
 

@@ -19,6 +19,7 @@ from slurmbridge.wire.client import Decoder
 from tests.runtime.contract import CONFIG, ended, launch_of
 
 IS_ROOT = os.getuid() == 0
+HAS_SPACES = IS_ROOT and subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode == 0
 NODES = (LaunchNode(rank=0, node="n1", cpus=2), LaunchNode(rank=1, node="n2", cpus=2))
 SRUN = f"""srun() {{ {sys.executable} -I -S -c 'import sys; sys.path.insert(0, "{pathlib.Path(__file__).parents[2]}")
 from slurmbridge.cli import srun_client; sys.exit(srun_client.main(["srun"] + sys.argv[1:]))' "$@"; }}

@@ -16,7 +16,7 @@ import pytest
 from slurmbridge.runtime.protocol import Ended
 from slurmbridge.spool import claim
 from tests.runtime.contract import Contract, ended
-from tests.runtime.local_bench import FOREVER, IS_ROOT, SRUN, LocalBench, runs_forever, use
+from tests.runtime.local_bench import FOREVER, HAS_SPACES, IS_ROOT, SRUN, LocalBench, runs_forever, use
 
 pytestmark = pytest.mark.processes
 RULES = [name for name, rule in inspect.getmembers(Contract, inspect.isfunction) if name.startswith("test_")]
@@ -146,7 +146,7 @@ def test_cpu_time_and_memory_are_measured(state: pathlib.Path) -> None:
     use(state, rule)
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="needs root")
+@pytest.mark.skipif(not HAS_SPACES, reason="needs root and namespaces")
 def test_a_node_has_its_name_as_host_name_and_all_nodes_resolve(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
         key = bench.launch(1, "#!/bin/sh\nhostname; getent ahostsv4 n2 | head -1; set -- /proc/[0-9]*; echo $#\n")
@@ -158,7 +158,7 @@ def test_a_node_has_its_name_as_host_name_and_all_nodes_resolve(state: pathlib.P
     use(state, rule)
 
 
-@pytest.mark.skipif(not IS_ROOT, reason="needs root")
+@pytest.mark.skipif(not HAS_SPACES, reason="needs root and namespaces")
 def test_shared_memory_is_of_one_run_on_one_node_and_goes_with_it(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
         script = "#!/bin/sh\nls /dev/shm | wc -l; echo left > /dev/shm/slurmbridge-left; stat -c %a /dev/shm\n"
