@@ -1,8 +1,8 @@
 """Answers recorded from a real Slurm, replayed on the installed commands; the list of failing ones only shrinks.
 
 A row counts only when it differs from the list twice, in the whole replay and again by itself, so that a loaded machine on
-which one answer came late fails nothing; `integration/replay.sh --failing tests/oracle/failing.txt` takes it literally. A listed row whose reason begins
-with "varies:" may pass as well.
+which one answer came late fails nothing; a listed row whose reason begins with "varies:" may pass as well.
+`integration/replay.sh --failing tests/oracle/failing.txt` takes the list literally.
 """
 
 from __future__ import annotations
