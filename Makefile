@@ -22,7 +22,7 @@ test: setup ## the whole test suite
 	$(PY) -m pytest tests
 
 check: setup ## format, lint, types, layers, unit tests
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target check-code unit-pure unit-rest
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target unit-rest check-code unit-pure
 
 check-code:
 	$(VENV)/bin/ruff format --check --output-format=concise $(SOURCES)
@@ -31,7 +31,7 @@ check-code:
 	$(VENV)/bin/lint-imports --no-logo
 
 unit: setup ## unit tests alone
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target unit-pure unit-rest
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target unit-rest unit-pure
 
 unit-pure: # two halves of much the same length, for two CPUs
 	$(PY) -m pytest --quiet $(PURE) -m "$(UNIT)"

@@ -32,6 +32,8 @@ AT_ONCE = 4
 """Mail programs that run at the same time."""
 TIME_S = 30.0
 """After that a mail program is ended."""
+REAP_S = 1.0
+"""For a killed one to be gone."""
 OUTPUT = 4096
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -142,6 +144,9 @@ class Mailer:
         except (TimeoutError, asyncio.CancelledError) as cut:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REAP_S):
+                    await process.communicate()  # the dead process is reaped and its pipe closed
             if isinstance(cut, asyncio.CancelledError):
                 raise
             log.error("event=mail.not_sent job=%d reason=MailProg took more than %d s", one.job_id, TIME_S)

@@ -161,10 +161,11 @@ def test_a_node_has_its_name_as_host_name_and_all_nodes_resolve(state: pathlib.P
 @pytest.mark.skipif(not HAS_SPACES, reason="needs root and namespaces")
 def test_shared_memory_is_of_one_run_on_one_node_and_goes_with_it(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
-        script = "#!/bin/sh\nls /dev/shm | wc -l; echo left > /dev/shm/slurmbridge-left; stat -c %a /dev/shm\n"
+        left = f"left-{os.getpid()}"
+        script = f"#!/bin/sh\nls /dev/shm | wc -l; echo left > /dev/shm/{left}; stat -c %a /dev/shm\n"
         for number in (1, 2):
             assert (await bench.finish(bench.launch(number, script))).split() == ["0", "1777"]
-        assert not pathlib.Path("/dev/shm/slurmbridge-left").exists()
+        assert not pathlib.Path("/dev/shm", left).exists()
 
     use(state, rule)
 
