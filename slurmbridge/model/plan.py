@@ -74,6 +74,19 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
     mode: str  # REQUEUE, CANCEL, SUSPEND
     for_job: int
     grace_s: int = 0
+    reason: str = ""  # preempt, reclaim, consolidate, stale
+    moved: bool = False  # it fits elsewhere and is to start again at once
+
+
+class Nomination(msgspec.Struct, frozen=True, kw_only=True):
+    """What is being freed for a job is held for it: nothing of lower priority takes it meanwhile."""
+
+    job_id: int
+    start: float  # when the last victim should be gone
+    nodes: tuple[str, ...] = ()
+    cpus: int = 0
+    partition: str = ""
+    victims: tuple[int, ...] = ()  # job ids
 
 
 class Factors(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +111,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     starts: tuple[Start, ...] = ()
     verdicts: tuple[Verdict, ...] = ()  # of those whose reason, detail, start or priority changed
     evictions: tuple[Eviction, ...] = ()
+    nominations: tuple[Nomination, ...] = ()  # all that stand, every cycle
     priorities: tuple[tuple[int, int], ...] = ()  # (job_id, priority) where it changed
     wake_at: float | None = None  # when a cycle is due even if nothing happens
     cycle_s: float = 0.0  # filled in by the worker
