@@ -71,6 +71,15 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
     admin_level: str = "None"  # None, Operator, Administrator
 
 
+class Quota(msgspec.Struct, frozen=True, kw_only=True):
+    """What an association deserves of one node pool. Ours: Slurm has limits and shares only."""
+
+    pool: str = ""  # a pool's name; empty: of every pool that has no quota of its own here
+    deserved: Tres = ()  # a TRES that is not named is not guaranteed
+    over_quota_weight: float | None = None  # of what others leave idle; None: as the parent's other children, 1
+    priority: int | None = None  # larger ones get what is idle first; None: 0
+
+
 class Assoc(msgspec.Struct, frozen=True, kw_only=True):
     assoc_id: int
     account: str
@@ -85,6 +94,7 @@ class Assoc(msgspec.Struct, frozen=True, kw_only=True):
     is_default: bool = False
     comment: str = ""
     limits: Limits = Limits()
+    quotas: tuple[Quota, ...] = ()  # by pool, each pool once
     deserved_tres: Tres = ()  # ours, per pool "": the whole cluster
     over_quota_weight: int | None = None
     queue_priority: int | None = None

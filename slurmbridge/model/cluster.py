@@ -6,6 +6,8 @@ change them). Times of limits are minutes, memory MiB.
 
 from __future__ import annotations
 
+from typing import Final, Literal
+
 import msgspec
 
 from slurmbridge.model.retention import Retention
@@ -142,6 +144,20 @@ class LicenseConf(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
+DEFAULT_POOL: Final = "default"
+Placement = Literal["binpack", "spread"]
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """A declared set of nodes that quotas are counted in. Pools are disjoint and have nothing to do with partitions."""
+
+    name: str
+    nodes: tuple[str, ...] = ()  # names, in configuration order
+    node_selector: tuple[tuple[str, str], ...] = ()  # or the labels its nodes have, where nodes come from a cluster
+    placement: Placement = "binpack"  # of jobs on nodes: fill nodes up, or the emptiest first
+    device_placement: Placement = "binpack"  # of fractions on a node's devices
+
+
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that slurm.conf and its companions say.
 
@@ -156,6 +172,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     slurm_user: str = "root"
     nodes: tuple[NodeConf, ...] = ()
     partitions: tuple[Partition, ...] = ()
+    pools: tuple[Pool, ...] = ()  # as declared; `all_pools` has the rest, too
     licenses: tuple[LicenseConf, ...] = ()
     gres_types: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()  # key -> text, in file order, last wins already applied
@@ -226,3 +243,18 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def default_partition(self) -> Partition | None:
         return next((p for p in self.partitions if p.default), None)
+
+    @property
+    def all_pools(self) -> tuple[Pool, ...]:
+        """The declared pools and, unless they hold every node, "default" with the nodes that are in none.
+
+        Nodes are names; pools by labels count as empty until the daemon has put their nodes in.
+        """
+        taken = {name for pool in self.pools for name in pool.nodes}
+        rest = tuple(node.name for node in self.nodes if node.name not in taken)
+        declared = {pool.name: pool for pool in self.pools}
+        if DEFAULT_POOL in declared:
+            mine = declared[DEFAULT_POOL]
+            whole = msgspec.structs.replace(mine, nodes=mine.nodes + rest)
+            return tuple(whole if pool.name == DEFAULT_POOL else pool for pool in self.pools)
+        return (*self.pools, Pool(name=DEFAULT_POOL, nodes=rest)) if rest or not self.pools else self.pools

@@ -13,6 +13,7 @@ import msgspec
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import Allocation, Job
+from slurmbridge.model.tres import Tres
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,6 +103,20 @@ class Factors(msgspec.Struct, frozen=True, kw_only=True):
     qos: float = 0.0
     assoc: float = 0.0
     tres: tuple[tuple[str, float], ...] = ()  # points of each TRES, weighed
+
+
+class QueueShare(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last cycle found an association to deserve, to get and to use in one pool, with all below it."""
+
+    pool: str
+    assoc_id: int
+    account: str
+    user: str = ""
+    deserved: Tres = ()  # of the quota, within what is asked for and the limits
+    fair_share: Tres = ()  # with its part of what others leave idle
+    allocated: Tres = ()
+    allocated_nonpreemptible: Tres = ()
+    requested: Tres = ()  # running and waiting
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
