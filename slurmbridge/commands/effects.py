@@ -285,6 +285,10 @@ class PriorityFactors(msgspec.Struct, frozen=True, kw_only=True):
     """What the planner made the priorities of its last cycle of: answered by tuple[model.plan.Factors, ...]."""
 
 
+class QueueShares(msgspec.Struct, frozen=True, kw_only=True):
+    """What the planner's last cycle found associations to deserve and to use: tuple[model.plan.QueueShare, ...]."""
+
+
 class Sleep(msgspec.Struct, frozen=True):
     """For `-i` (iterate): resume after so many seconds, or never when the caller is gone."""
 
@@ -305,6 +309,7 @@ Effect = (
     | Fetch
     | Reports
     | PriorityFactors
+    | QueueShares
     | WaitStart
     | HandOver
     | Recall
@@ -382,6 +387,6 @@ class Site(Protocol):
 
 __all__ = [
     "Alter", "AlterOutcome", "Call", "Change", "ChangeAll", "Command", "Component", "Effect", "Fetch", "FileData", "History",
-    "JobFilter", "JobRow", "NoDaemon", "Outcome", "Print", "PriorityFactors", "ReadFile", "ReadStdin", "Refused", "Reports", "WaitStart", "Progress", "HandOver", "Recall", "Returned",
+    "JobFilter", "JobRow", "NoDaemon", "Outcome", "Print", "PriorityFactors", "QueueShares", "ReadFile", "ReadStdin", "Refused", "Reports", "WaitStart", "Progress", "HandOver", "Recall", "Returned",
     "Site", "Sleep", "Submit", "Submitted", "WaitFor", "WriteFile", "JobSpec",
 ]  # fmt: skip

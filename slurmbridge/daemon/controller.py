@@ -20,7 +20,7 @@ from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.mail import Mailer
 from slurmbridge.daemon.memory import Memory
-from slurmbridge.daemon.performing import Estimate, FactorsOf, Performer
+from slurmbridge.daemon.performing import Estimate, FactorsOf, Performer, SharesOf
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.daemon.requests import Blobs
 from slurmbridge.daemon.retention import Retaining
@@ -49,6 +49,7 @@ class Controller:
         daemon_addr: str,
         estimate: Estimate,
         factors: FactorsOf,
+        shares: SharesOf,
         read_config: Callable[[], ClusterConfig],
         shut_down: Callable[[bool], None],
     ) -> None:
@@ -75,7 +76,7 @@ class Controller:
         )
         submissions = Submissions(self.core, store, blobs)
         self.performer = Performer(
-            self.core, store, blobs, submissions, Changes(self.core, runtime), alterations, estimate, factors
+            self.core, store, blobs, submissions, Changes(self.core, runtime), alterations, estimate, factors, shares
         )
 
     def _recover(self, loaded: Loaded, journal: Journal) -> None:

@@ -128,6 +128,7 @@ class Daemon:
             daemon_addr=f"unix:{self.socket_path}",
             estimate=self.planning.estimate,
             factors=self.planning.factors,
+            shares=self.planning.shares,
             read_config=lambda: configuration.read(self.conf_path),
             shut_down=self._shut_down,
         )

@@ -17,7 +17,7 @@ from slurmbridge.daemon.submission import Submissions
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang.hostlist import compress
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Factors, Verdict
+from slurmbridge.model.plan import Factors, QueueShare, Verdict
 from slurmbridge.model.verdict import Refused
 from slurmbridge.store.protocol import Store
 
@@ -26,6 +26,7 @@ Estimate = Callable[[Job], Awaitable[Verdict | None]]
 
 
 FactorsOf = Callable[[], Awaitable[tuple[Factors, ...]]]
+SharesOf = Callable[[], Awaitable[tuple[QueueShare, ...]]]
 """What the planner makes priorities of."""
 
 
@@ -40,11 +41,13 @@ class Performer:
         alterations: Alterations,
         estimate: Estimate,
         factors: FactorsOf,
+        shares: SharesOf,
     ) -> None:
         self._core, self._store, self._blobs = core, store, blobs
         self._submissions, self._changes, self._alterations = submissions, changes, alterations
         self._estimate_of = estimate
         self._factors_of = factors
+        self._shares_of = shares
         self._table: dict[type, Callable[[fx.Call, Any], asyncio.Future[Any]]] = {
             fx.Submit: self._submit,
             fx.Change: self._change,
@@ -57,6 +60,7 @@ class Performer:
             fx.Reports: self._reports,
             fx.Sleep: self._sleep,
             fx.PriorityFactors: lambda call, effect: self._spawn(self._read_factors()),
+            fx.QueueShares: lambda call, effect: self._spawn(self._read_shares()),
         }
 
     def progress(self, job_id: int) -> str:
@@ -173,6 +177,9 @@ class Performer:
 
     async def _read_factors(self) -> tuple[Factors, ...]:
         return await self._factors_of()
+
+    async def _read_shares(self) -> tuple[QueueShare, ...]:
+        return await self._shares_of()
 
     def _sleep(self, call: fx.Call, effect: fx.Sleep) -> asyncio.Future[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

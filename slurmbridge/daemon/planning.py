@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Factors, Verdict
+from slurmbridge.model.plan import Factors, QueueShare, Verdict
 from slurmbridge.sched import frames
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class Planning:
         self._wake_at: float | None = None
         self._estimates: deque[_Estimate] = deque()
         self._curious: list[asyncio.Future[tuple[Factors, ...]]] = []
+        self._sharers: list[asyncio.Future[tuple[QueueShare, ...]]] = []
         self._task: asyncio.Task[None] | None = None
         self._worker: asyncio.subprocess.Process | None = None
 
@@ -69,6 +70,14 @@ class Planning:
         """What the priorities of the next cycle are made of."""
         future: asyncio.Future[tuple[Factors, ...]] = asyncio.get_running_loop().create_future()
         self._curious.append(future)
+        self._hurry.set()
+        self._wakeup.set()
+        return future
+
+    def shares(self) -> asyncio.Future[tuple[QueueShare, ...]]:
+        """What the next cycle finds associations to deserve and to use."""
+        future: asyncio.Future[tuple[QueueShare, ...]] = asyncio.get_running_loop().create_future()
+        self._sharers.append(future)
         self._hurry.set()
         self._wakeup.set()
         return future
@@ -141,6 +150,14 @@ class Planning:
             for future in curious:
                 if not future.done():
                     future.set_result(found)
+
+        if self._sharers:
+            answer = frames.decode_answer(await self._ask(worker, frames.encode_shares()))
+            shares = answer.shares if isinstance(answer, frames.SharesAnswer) else ()
+            sharers, self._sharers = self._sharers, []
+            for sharer in sharers:
+                if not sharer.done():
+                    sharer.set_result(shares)
 
     async def _answer_estimates(self, worker: asyncio.subprocess.Process) -> None:
         """A question that breaks the planner is asked of the next one too, until it has broken `TRIES` of them."""

@@ -11,7 +11,7 @@ import msgspec
 
 from slurmbridge.errors import ProtocolError
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Delta, Factors, Plan, Verdict
+from slurmbridge.model.plan import Delta, Factors, Plan, QueueShare, Verdict
 
 HEADER = struct.Struct("!I")
 MAX_FRAME = 1 << 30
@@ -35,7 +35,11 @@ class FactorsRequest(msgspec.Struct, frozen=True, kw_only=True, tag="factors"):
     """What are the priorities of the last cycle made of (sprio)? Answer: Factors of every waiting job."""
 
 
-Request = CycleRequest | EstimateRequest | FactorsRequest
+class SharesRequest(msgspec.Struct, frozen=True, kw_only=True, tag="shares"):
+    """What did the last cycle find every association to deserve and to use (sshare)? Answer: QueueShare by pool."""
+
+
+Request = CycleRequest | EstimateRequest | FactorsRequest | SharesRequest
 
 
 class PlanAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="plan"):
@@ -50,13 +54,17 @@ class FactorsAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="factors"):
     factors: tuple[Factors, ...]
 
 
+class SharesAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="shares"):
+    shares: tuple[QueueShare, ...]
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True, tag="failure"):
     """The planner broke on this request; its next request must bring everything again."""
 
     text: str
 
 
-Answer = PlanAnswer | EstimateAnswer | FactorsAnswer | Failure
+Answer = PlanAnswer | EstimateAnswer | FactorsAnswer | SharesAnswer | Failure
 
 _encoder = msgspec.msgpack.Encoder()
 _requests = msgspec.msgpack.Decoder(Request)
@@ -81,6 +89,11 @@ def encode_estimate(job: Job, now: float) -> bytes:
 def encode_factors() -> bytes:
     """A request for factors, framed."""
     return _frame(FactorsRequest())
+
+
+def encode_shares() -> bytes:
+    """A request for shares, framed."""
+    return _frame(SharesRequest())
 
 
 def encode_answer(answer: Answer) -> bytes:
@@ -120,5 +133,5 @@ def decode_plan(body: bytes) -> Plan:
             return answer.plan
         case Failure():
             raise ProtocolError(f"planner: {answer.text}")
-        case EstimateAnswer() | FactorsAnswer():
+        case EstimateAnswer() | FactorsAnswer() | SharesAnswer():
             raise ProtocolError("planner answered something else where a plan was due")

@@ -20,10 +20,11 @@ from slurmbridge.daemon.plans import Plans
 from slurmbridge.lang.slurm_conf import read_cluster
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Factors, Verdict
+from slurmbridge.model.plan import Factors, QueueShare, Verdict
 from slurmbridge.runtime.memory import MemoryRuntime
 from slurmbridge.sched import priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
+from slurmbridge.sched.queue_use import queue_use
 from slurmbridge.sched.snapshot import Snapshot
 from slurmbridge.store.memory import MemoryStore
 
@@ -92,6 +93,7 @@ class Site:
             daemon_addr="unix:/run/slurmbridge/socket",
             estimate=self._estimate,
             factors=self._factors,
+            shares=self._shares,
             read_config=self.read_config,
             shut_down=lambda jobs: None,
         )
@@ -136,6 +138,9 @@ class Site:
     async def _factors(self) -> tuple[Factors, ...]:
         waiting = list(self._snapshot.waiting.values())
         return priority.explain(self._snapshot, waiting, self.config, self._memo.shares, self.clock())
+
+    async def _shares(self) -> tuple[QueueShare, ...]:
+        return queue_use(self._snapshot)
 
     async def run(
         self,
