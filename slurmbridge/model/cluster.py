@@ -217,6 +217,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     priority_favor_small: bool = False
     preempt_type: str = "preempt/none"
     preempt_mode: str = "OFF"
+    preempt_exempt_time: int = 0  # seconds; a QOS may say otherwise
+    preempt_parameters: str = ""
     scheduler_type: str = "sched/backfill"
     scheduler_parameters: str = ""
     dependency_parameters: str = ""

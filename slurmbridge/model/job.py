@@ -170,6 +170,25 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     licenses: tuple[LicenseTerm, ...] = ()
 
 
+class Evicted(msgspec.Struct, frozen=True, kw_only=True):
+    """A run was chosen to give way. Stays on the job that is pending again until its next start."""
+
+    mode: str  # REQUEUE, CANCEL, SUSPEND
+    for_job: int = 0  # 0: for no one (a gang that lost a member)
+    reason: str = "preempt"  # preempt, reclaim, consolidate, stale
+    until: float = 0.0  # end of its grace time
+    moved: bool = False  # it was to start elsewhere at once
+
+
+class Charge(msgspec.Struct, frozen=True, kw_only=True):
+    """How the use of a run is counted: settled when it ends, so that all who count it agree."""
+
+    half_life: float  # PriorityDecayHalfLife in seconds, 0 = use never fades
+    factor: float = 1.0  # UsageFactor of its QOS
+    qos_ids: tuple[int, ...] = ()  # QOS that are charged too: its own and the partition's
+    lasting: tuple[int, ...] = ()  # those of them whose use never fades (NoDecay)
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """Identity plus what changes. Times are epoch seconds (float in store, whole seconds when shown)."""
 
@@ -202,7 +221,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     suspend_time: float | None = None
     pre_suspend_s: float = 0.0
     last_sched_eval: float | None = None
-    preempt_time: float | None = None
+    preempt_time: float | None = None  # when this run was chosen to give way
+    evicted: Evicted | None = None
+    sched_nodes: tuple[str, ...] = ()  # while pending: where it is expected to start
     allocation: Allocation | None = None
     batch_host: str = ""
     exit_code: int = 0  # wait status: exit << 8 | signal
@@ -217,6 +238,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     )
     time_limit_end: float | None = None  # when the limit falls due, wall clock (display)
     usage: Usage | None = None  # of the whole run, from the supervisors
+    charge: Charge | None = None  # of a run that ended
     time_mailed: int = 0  # percent of the time limit that a message told of
     revision: int = 0  # grows with each change
 

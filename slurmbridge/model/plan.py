@@ -77,6 +77,7 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
     grace_s: int = 0
     reason: str = ""  # preempt, reclaim, consolidate, stale
     moved: bool = False  # it fits elsewhere and is to start again at once
+    restarts: int | None = None  # the run that is meant; None: whichever runs
 
 
 class Nomination(msgspec.Struct, frozen=True, kw_only=True):

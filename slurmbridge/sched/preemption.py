@@ -1,0 +1,200 @@
+"""Which run may be ended for which waiting job, how, and from when on? The rules of the site's preemption.
+
+Follows slurm.conf(5) PreemptType, PreemptMode, PreemptParameters, PreemptExemptTime and GraceTime, and the QOS part of
+sacctmgr(1). Who among those that may be ended is ended, and whether it helps, is the planner's business. Reclaiming by
+quotas asks `is_preemptible` and `reclaim_mode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from slurmbridge.model.accounts import Accounting, Qos
+from slurmbridge.model.cluster import ClusterConfig, Partition
+from slurmbridge.model.job import Job
+from slurmbridge.model.states import JobFlag, JobState
+
+REQUEUE, CANCEL, SUSPEND = "REQUEUE", "CANCEL", "SUSPEND"
+_FLAGS = frozenset({"GANG", "WITHIN", "PRIORITY"})
+_SAME = frozenset({"", "CLUSTER", "OFF"})
+"""What a QOS says when it leaves the mode to the cluster."""
+
+
+class Mode(msgspec.Struct, frozen=True):
+    """A PreemptMode. base: OFF, CANCEL, REQUEUE, SUSPEND; empty: not said."""
+
+    base: str
+    flags: frozenset[str] = frozenset()
+
+
+def mode_of(text: str) -> Mode:
+    """`requeue,within` in any order and case."""
+    words = frozenset(word.strip().upper() for word in text.split(","))
+    base = next((word for word in sorted(words - _FLAGS) if word), "")
+    return Mode("SUSPEND" if base == "ON" else base, words & _FLAGS)
+
+
+class Rules:
+    """What the site says, looked up by name. Made once a configuration."""
+
+    def __init__(self, config: ClusterConfig, accounting: Accounting, partitions: Mapping[str, Partition]) -> None:
+        self.partitions = partitions
+        self.qos: dict[str, Qos] = {each.name: each for each in accounting.qos}
+        self.by_qos = config.preempt_type == "preempt/qos"
+        self.by_tier = config.preempt_type == "preempt/partition_prio"
+        self.cluster = mode_of(config.preempt_mode)
+        self.exempt_s = max(config.preempt_exempt_time, 0)
+        words = dict(word.strip().partition("=")[::2] for word in config.preempt_parameters.split(","))
+        least = words.get("min_exempt_priority", "")
+        self.min_exempt_priority = int(least) if least.isascii() and least.isdigit() else None
+        self.reclaims_licenses = "reclaim_licenses" in words
+        self.youngest_first = "youngest_first" in words
+        self._modes = {name: mode_of(each.preempt_mode) for name, each in self.qos.items()}
+        self._partition_modes = {name: mode_of(each.preempt_mode) for name, each in partitions.items()}
+
+    @property
+    def enabled(self) -> bool:
+        """Whether any run is ever ended for another job by these rules."""
+        return (self.by_qos or self.by_tier) and self.cluster.base not in ("", "OFF", "CLUSTER")
+
+    def mode(self, victim: Job) -> Mode:
+        """The PreemptMode that holds for this run: its QOS's or its partition's before the cluster's."""
+        if self.by_qos:
+            own = self._modes.get(victim.spec.qos, Mode(""))
+            base = self.cluster.base if own.base in _SAME else own.base
+        else:
+            own = self._partition_modes.get(partition_of(victim), Mode(""))
+            base = own.base or self.cluster.base
+        return Mode(base, own.flags | self.cluster.flags)
+
+    def may_preempt(self, preemptor: Job, victim: Job, now: float, *, partition: str = "") -> str | None:
+        """REQUEUE, CANCEL or SUSPEND; None: it may not. partition: where the preemptor is tried, its first one else."""
+        if not self.enabled or not is_evictable(victim) or victim.job_id == preemptor.job_id:
+            return None
+        qos = self.qos.get(victim.spec.qos)
+        if qos is not None and qos.preemptible is False:
+            return None
+        where = partition or (preemptor.spec.partitions[0] if preemptor.spec.partitions else "")
+        mode = self.mode(victim)
+        above = preemptor.priority > victim.priority
+        if self.by_qos:
+            theirs = self.qos.get(preemptor.spec.qos)
+            if qos is None or theirs is None:
+                return None
+            if theirs.name == qos.name:
+                if "WITHIN" not in mode.flags or not above:
+                    return None
+            elif qos.name not in theirs.preempt:
+                return None
+        elif self._tier(where) <= self._tier(partition_of(victim)):
+            return None
+        if "PRIORITY" in mode.flags and not above:
+            return None
+        if self.min_exempt_priority is not None and victim.priority >= self.min_exempt_priority:
+            return None
+        if self.exempt_until(victim) > now:
+            return None
+        return self._effective(mode.base, victim, where)
+
+    def _effective(self, base: str, victim: Job, where: str) -> str | None:
+        if base == REQUEUE:
+            return REQUEUE if victim.may_requeue else CANCEL
+        if base == CANCEL:
+            return CANCEL
+        if base == SUSPEND and "GANG" in self.cluster.flags and victim.state is not JobState.SUSPENDED:
+            own = partition_of(victim)
+            return SUSPEND if where == own or self._tier(where) > self._tier(own) else None
+        return None
+
+    def _tier(self, partition: str) -> int:
+        found = self.partitions.get(partition)
+        return found.priority_tier if found is not None else 1
+
+    def exempt_until(self, victim: Job) -> float:
+        """From when on this run may be ended for another: its start and PreemptExemptTime of its QOS, else the cluster's.
+
+        The QOS of the partition comes before the job's own, unless the job's says OverPartQOS.
+        """
+        own = self.qos.get(victim.spec.qos)
+        partition = self.partitions.get(partition_of(victim))
+        other = self.qos.get(partition.qos) if partition is not None and partition.qos else None
+        first, second = (own, other) if own is not None and "OverPartQOS" in own.flags else (other, own)
+        seconds = self.exempt_s
+        for each in (first, second):
+            if each is not None and each.preempt_exempt_time is not None and each.preempt_exempt_time >= 0:
+                seconds = each.preempt_exempt_time
+                break
+        return (victim.start_time or 0.0) + seconds
+
+    def grace_s(self, victim: Job, mode: str = REQUEUE) -> int:
+        """Seconds between the warning and the end: GraceTime of its QOS, or of its partition where tiers decide."""
+        if mode == SUSPEND:
+            return 0
+        partition = self.partitions.get(partition_of(victim))
+        of_partition = partition.grace_time if partition is not None else 0
+        if self.by_tier:
+            return of_partition
+        qos = self.qos.get(victim.spec.qos)
+        return qos.grace_time if qos is not None else 0
+
+    def reclaim_mode(self, victim: Job, now: float, *, has_quotas: bool) -> str | None:
+        """How this run may be ended so that another queue gets its quota; None: it may not now."""
+        if not is_evictable(victim) or not is_preemptible(victim, self.qos, has_quotas=has_quotas):
+            return None
+        if self.exempt_until(victim) > now:
+            return None
+        base = self.mode(victim).base if self.enabled else REQUEUE
+        return REQUEUE if base != CANCEL and victim.may_requeue else CANCEL
+
+
+def partition_of(job: Job) -> str:
+    """Where it runs; of a pending one, its first choice."""
+    if job.allocation is not None:
+        return job.allocation.partition
+    return job.spec.partitions[0] if job.spec.partitions else ""
+
+
+def is_evictable(job: Job) -> bool:
+    """Running or suspended, and not on its way out."""
+    if job.allocation is None or job.state not in (JobState.RUNNING, JobState.SUSPENDED):
+        return False
+    return JobFlag.COMPLETING not in job.flags and leaving_at(job) is None
+
+
+def leaving_at(job: Job) -> float | None:
+    """When the grace time of a run that was chosen to give way is over; None: it was not chosen, or is only suspended."""
+    return job.evicted.until if job.evicted is not None and job.evicted.mode != SUSPEND and not job.is_pending else None
+
+
+def gave_up_cpus(job: Job) -> bool:
+    """Whether a run is suspended for another one: its CPUs are the other's then; its memory and devices stay its own."""
+    return job.state is JobState.SUSPENDED and job.evicted is not None and job.evicted.mode == SUSPEND
+
+
+def is_preemptible(job: Job, qos: Mapping[str, Qos], *, has_quotas: bool) -> bool:
+    """Whether it may be ended so that another queue gets its quota, and may use more than its own queue's.
+
+    What the job says comes first, then its QOS. Where nobody says: yes at a site with quotas, no at one without.
+    """
+    if job.spec.preemptible is not None:
+        return job.spec.preemptible
+    found = qos.get(job.spec.qos)
+    if found is not None and found.preemptible is not None:
+        return found.preemptible
+    return has_quotas
+
+
+def may_preempt(
+    preemptor: Job,
+    victim: Job,
+    config: ClusterConfig,
+    accounting: Accounting,
+    partitions: Mapping[str, Partition],
+    now: float,
+    *,
+    partition: str = "",
+) -> str | None:
+    """One question without rules at hand; see `Rules.may_preempt`."""
+    return Rules(config, accounting, partitions).may_preempt(preemptor, victim, now, partition=partition)
