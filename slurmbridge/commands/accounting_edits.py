@@ -7,11 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands.accounting_words import Edit, Word, show_tres
 from slurmbridge.lang import durations
 from slurmbridge.model.accounts import Assoc, Qos
 from slurmbridge.model.tres import Tres
 
+_OF_TRES = ("tres", "deserved")
 TRES_MOST = 18446744073709551600
 
 
@@ -58,6 +60,8 @@ def _qos_of(before: tuple[str, ...], edit: Edit) -> tuple[str, ...] | None:
 
 def _put(record: Any, edit: Edit) -> Any:
     top, _, inner = edit.word.field.rpartition(".")
+    if top == "quota":
+        return quotas.put(record, edit.pools, inner, lambda before: _value(before, edit))
     if top:
         limits = record.limits
         return replace(record, limits=replace(limits, **{inner: _value(getattr(limits, inner), edit)}))
@@ -65,7 +69,9 @@ def _put(record: Any, edit: Edit) -> Any:
 
 
 def _value(before: Any, edit: Edit) -> Any:
-    return merge_tres(before, edit.value) if edit.word.kind == "tres" else edit.value
+    if edit.word.kind == "deserved" and edit.value is None:
+        return ()
+    return merge_tres(before, edit.value) if edit.word.kind in _OF_TRES else edit.value
 
 
 def merge_tres(before: Tres, parts: Sequence[tuple[str, str, int | None]]) -> Tres:
@@ -88,22 +94,25 @@ def settings(edits: Sequence[Edit], words: Sequence[Word], order: dict[str, int]
     for edit in edits:
         label = edit.word.label or edit.word.name
         value = edit.value
-        if edit.word.kind == "tres" and label in last:
-            value = (*last[label][1], *value)
+        if edit.word.kind in _OF_TRES and value is not None and label in last:
+            value = (*(last[label][1] or ()), *value)
         last[label] = (edit.word, value)
     lines = []
+    pools = next((edit.pools for edit in edits if edit.pools), ())
     for label in dict.fromkeys(word.label or word.name for word in words if not word.part):
         if label in last:
             word, value = last[label]
             lines.append(f"  {label:<{word.wide or column}}= {_show(word, value, order)}")
-    return lines
+    return [*lines, f"  {'Pool':<{column}}= {','.join(pools)}"] if pools else lines
 
 
 def _show(word: Word, value: Any, order: dict[str, int]) -> str:
-    if word.kind == "tres":
-        return show_tres(merge_tres((), value), order)
     if value is None:
         return "NONE"
+    if word.kind in _OF_TRES:
+        return show_tres(merge_tres((), value), order)
+    if word.kind == "weight":
+        return quotas.weight_text(value)
     if word.kind == "minutes":
         return durations.render_elapsed(value * 60)
     if word.kind == "exempt":

@@ -8,11 +8,12 @@ text of a mistake is Slurm's.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from slurmbridge.commands import quotas
 from slurmbridge.errors import LangError
 from slurmbridge.lang import durations
 from slurmbridge.lang.tres import render_count
@@ -32,11 +33,11 @@ PREEMPT_MODES: Final = ("cluster", "cancel", "requeue", "suspend", "gang", "off"
 
 
 class Word(msgspec.Struct, frozen=True):
-    """`kind`: count, minutes, seconds, number, tres, shares, text, qos, qoslist, flags, mode, switch, text."""
+    """`kind`: a key of `_READ`. A word of quotas has a field that begins with "quota."."""
 
     name: str  # Slurm's spelling
     least: int  # shortest accepted beginning
-    field: str  # of Limits (with a leading "limits."), Assoc or Qos
+    field: str  # of Limits (with a leading "limits."), Quota ("quota."), Assoc or Qos
     kind: str
     label: str = ""  # as `add` prints it; empty: `name`
     wide: int = 0  # column of the "=" in `add`, 0 = the entity's
@@ -49,6 +50,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     word: Word
     operator: str
     value: Any
+    pools: tuple[str, ...] = ()  # of a quota: empty = the one for every pool
 
 
 class Mistake(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,9 +101,9 @@ ASSOC_WORDS: Final = _limits(
     ("Priority", 3, "priority", "count"),
     ("QosLevel", 1, "qos", "qoslist", "QOS"),
     ("DefaultQOS", 8, "default_qos", "qos", "DefQOS"),
-    ("DeservedTRES", 5, "deserved_tres", "tres"),
-    ("OverQuotaWeight", 5, "over_quota_weight", "count"),
-    ("QueuePriority", 6, "queue_priority", "count"),
+    ("DeservedTRES", 5, "quota.deserved", "deserved"),
+    ("OverQuotaWeight", 5, "quota.over_quota_weight", "weight"),
+    ("QueuePriority", 6, "quota.priority", "count"),
     ("Comment", 3, "comment", "text"),
 )  # fmt: skip
 
@@ -304,10 +306,27 @@ def _switch(word: Word, text: str, _config: ClusterConfig, _qos: Collection[str]
     return text.lower() == "yes"
 
 
+def _deserved(word: Word, text: str, config: ClusterConfig, _qos: Collection[str]) -> Any:
+    """-1 alone clears all of it."""
+    if text == "-1":
+        return None
+    return _counts(text, quotas.countable(config), lambda name: quotas.not_countable(name, config))
+
+
+def _weight(_word: Word, text: str, _config: ClusterConfig, _qos: Collection[str]) -> Any:
+    weight = quotas.read_weight(text)
+    return Mistake(lines=(weight,), value_only=True) if isinstance(weight, str) else weight
+
+
 def _tres(word: Word, text: str, config: ClusterConfig, _qos: Collection[str]) -> Any:
-    known = known_tres(config)
     if word.part:
         text = f"{word.part}={text}"
+    return _counts(
+        text, known_tres(config), lambda n: f"sacctmgr: error: slurmdb_format_tres_str: no TRES known by type {n}"
+    )
+
+
+def _counts(text: str, known: Collection[str], unknown: Callable[[str], str]) -> Any:
     parts: list[tuple[str, str, int | None]] = []
     for part in filter(None, text.split(",")):
         name, equals, amount = part.partition("=")
@@ -316,7 +335,7 @@ def _tres(word: Word, text: str, config: ClusterConfig, _qos: Collection[str]) -
             name, operator = name[:-1], name[-1]
         name = name.lower() if name.lower() in known else name
         if not equals or name not in known:
-            return Mistake(lines=(f"sacctmgr: error: slurmdb_format_tres_str: no TRES known by type {name}",))
+            return Mistake(lines=(unknown(name),))
         count = _amount(name, amount)
         if isinstance(count, Mistake):
             return count
@@ -354,4 +373,6 @@ _READ: Final = {
     "mode": _mode,
     "switch": _switch,
     "tres": _tres,
+    "deserved": _deserved,
+    "weight": _weight,
 }

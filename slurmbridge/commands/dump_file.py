@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from slurmbridge.commands import quotas
 from slurmbridge.lang.tres import render_count
 from slurmbridge.model.accounts import Accounting, Assoc, Limits, Qos
 from slurmbridge.model.tres import Tres
@@ -161,10 +162,8 @@ def _assoc_options(assoc: Assoc) -> list[tuple[str, str]]:
         ("MaxJobs", limits.max_jobs), ("MaxJobsAccrue", limits.max_jobs_accrue), ("MaxSubmitJobs", limits.max_submit),
         ("MaxWallDurationPerJob", limits.max_wall), ("Priority", assoc.priority),
         ("QOS", None if assoc.qos is None else _quoted(",".join(sorted(assoc.qos)))),
-        ("DeservedTRES", assoc.deserved_tres), ("OverQuotaWeight", assoc.over_quota_weight),
-        ("QueuePriority", assoc.queue_priority),
     ]  # fmt: skip
-    return _present(rows)
+    return [*_present(rows), *quotas.dump_words(assoc)]
 
 
 def _grp_tres(limits: Limits, first: str) -> list[tuple[str, object]]:

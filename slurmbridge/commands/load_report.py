@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands import sacctmgr_fields as table
 from slurmbridge.commands.accounting_words import Edit, Word
 from slurmbridge.model.tres import Tres
@@ -71,7 +72,7 @@ class LoadReport:
         """` Changed MaxJobs for Account only -1 -> 3`, for all that is another value than before."""
         said, unset = (self._qos_said, "4294967295") if kind == "QOS" else (self._said, "-1")
         for edit in edits:
-            old, new = _field(before, edit.word.field), _field(after, edit.word.field)
+            old, new = _field(before, edit), _field(after, edit)
             if old == new or edit.word.field == "comment":
                 continue
             label = _SHOWN.get(edit.word.name, edit.word.name)
@@ -88,6 +89,10 @@ class LoadReport:
             )
 
     def _text(self, word: Word, value: Any, unset: str) -> str:
+        if word.kind == "deserved":
+            return quotas.show_deserved(value, self._order) or "(null)"
+        if word.kind == "weight":
+            return quotas.weight_text(value) or unset
         if word.kind == "tres":
             return ",".join(f"{self._order[key]}={count}" for key, count in _by_id(value, self._order)) or "(null)"
         if word.kind in ("flags", "qoslist"):
@@ -113,8 +118,10 @@ def _change(what: str, kind: str, name: str, old: str, new: str) -> str:
     return f" Changed {what:<21} for {kind:<7} {name:<10} {old:>8} -> {new}"
 
 
-def _field(record: Any, field: str) -> Any:
-    top, _, inner = field.rpartition(".")
+def _field(record: Any, edit: Edit) -> Any:
+    top, _, inner = edit.word.field.rpartition(".")
+    if top == "quota":
+        return quotas.value(record, edit.pools, inner)
     return getattr(record.limits if top else record, inner)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands import sacctmgr_values as values
 from slurmbridge.commands.accounting_edits import apply_to_assoc, apply_to_qos
 from slurmbridge.commands.accounting_words import (
@@ -57,7 +58,7 @@ class Loading:
         self._cluster, self._clean = cluster, clean
         self._parent = ""
         self._qos_names = [qos.name for qos in sorted(start.qos, key=lambda each: each.qos_id)]
-        self.report = LoadReport(self._order)
+        self.report = LoadReport(quotas.order(self._order, config))
         self._offices: list[tuple[Line, str, list[str]]] = []
         self._defaults: list[tuple[Line, str, str]] = []
         if cluster:
@@ -319,6 +320,7 @@ class Loading:
         """The settings of a line: of the association or QOS, and of the record itself."""
         edits: list[Edit] = []
         others: dict[str, str] = {}
+        pools: tuple[str, ...] = ()
         for word, value, written in line.options:
             name, operator = (word[:-1], word[-1]) if word[-1:] in ("+", "-") else (word, "=")
             mine = next((key for long, least, key in _OWN.get(line.kind, ()) if is_word(name, long, least)), None)
@@ -326,8 +328,16 @@ class Loading:
                 others[mine] = value
                 continue
             found = find_word(words, name)
+            if found is None and name.lower() == "pool" and words is ASSOC_WORDS:
+                wrong = quotas.unknown_pools((value,), self._config) if value else []
+                if wrong:
+                    return _bad(line, written, *wrong)
+                pools = (value,) if value else ()
+                continue
             if found is None:
                 return _bad(line, written)
+            if found.name in quotas.WORDS and line.kind == "Cluster":
+                return _bad(line, written, quotas.NOT_OF_ROOT)
             if found.kind == "shares" and value == str(SHARES_OF_PARENT):
                 value = "parent"
             if found.kind == "exempt" and value.isdigit():
@@ -336,7 +346,7 @@ class Loading:
             edit = read_edit(found, operator, value, self._config, self._qos_names)
             if isinstance(edit, Mistake):
                 return _bad(line, written, *(each.rstrip() for each in edit.lines))
-            edits.append(edit)
+            edits.append(replace(edit, pools=pools) if edit.word.name in quotas.WORDS else edit)
         return edits, others
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands.accounting_edits import apply_to_assoc, apply_to_qos, settings
 from slurmbridge.commands.accounting_words import ASSOC_WORDS, QOS_WORDS, Edit, Word, is_word, known_tres
 from slurmbridge.commands.effects import Command
@@ -67,7 +68,8 @@ def _read(
 
 
 def _assoc_settings(context: Context, edits: Sequence[Edit]) -> list[str]:
-    return settings(edits, ASSOC_WORDS, known_tres(context.site.config), 14)
+    config = context.site.config
+    return settings(edits, ASSOC_WORDS, quotas.order(known_tres(config), config), 14)
 
 
 def _account(context: Context, argv: Sequence[str]) -> Command:
@@ -293,6 +295,9 @@ def _cluster(context: Context, argv: Sequence[str]) -> Command:
     if not new:
         return 1
     yield out(" Adding Cluster(s)", *(f"  {'Name':<15}= {name}" for name in new))
+    if any(edit.word.name in quotas.WORDS for edit in words.edits):
+        yield err(quotas.NOT_OF_ROOT)
+        return 1
     lines = _assoc_settings(context, words.edits)
     if lines:
         yield out(" Setting", "  Default Limits:", *lines)

@@ -6,11 +6,13 @@ between the two. Lists are separated by commas; names are kept in lower case.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands.accounting_words import Edit, Mistake, Word, find_word, is_word, read_edit
 from slurmbridge.model.cluster import ClusterConfig
 
@@ -20,7 +22,7 @@ CONDITIONS: Final[dict[str, tuple[tuple[str, int, str], ...]]] = {
     "user": (
         *_COMMON, ("Names", 1, "users"), ("Users", 1, "users"), ("Accounts", 2, "accounts"),
         ("AdminLevel", 2, "admin"), ("DefaultAccounts", 8, "default_accounts"), ("Partitions", 4, "partitions"),
-        ("DefaultQOS", 8, "default_qos"), ("QosLevel", 1, "qos"),
+        ("DefaultQOS", 8, "default_qos"), ("QosLevel", 1, "qos"), ("Pool", 4, "pools"),
     ),
     "account": (
         *_COMMON, ("Names", 1, "accounts"), ("Accounts", 2, "accounts"), ("Acct", 4, "accounts"),
@@ -30,7 +32,7 @@ CONDITIONS: Final[dict[str, tuple[tuple[str, int, str], ...]]] = {
     "association": (
         *_COMMON, ("Accounts", 2, "accounts"), ("Acct", 4, "accounts"), ("Users", 1, "users"),
         ("Partitions", 4, "partitions"), ("Parents", 4, "parents"), ("IDs", 1, "ids"), ("DefaultQOS", 8, "default_qos"),
-        ("QosLevel", 1, "qos"),
+        ("QosLevel", 1, "qos"), ("Pool", 4, "pools"),
     ),
     "qos": (*_COMMON, ("Names", 1, "qos_names"), ("QOSLevel", 1, "qos_names"), ("IDs", 1, "ids"),
             ("Descriptions", 1, "descriptions")),
@@ -172,6 +174,10 @@ def read(
             complaints += unknown
         else:
             mistakes += unknown
+    if "pools" in where:
+        pools = where["pools"]
+        mistakes += quotas.unknown_pools(pools, config) or _pools_in_vain(edits, other, changing, adding)
+        edits = [replace(edit, pools=pools) if edit.word.name in quotas.WORDS else edit for edit in edits]
     return Words(
         where=where,
         switches=frozenset(switches),
@@ -183,9 +189,19 @@ def read(
     )
 
 
+def _pools_in_vain(edits: Sequence[Edit], other: Mapping[str, str], changing: bool, adding: bool) -> list[str]:
+    """Complaint about a pool that nothing is set in; what is new may get more besides its quota."""
+    others = [*other, *(edit.word.name for edit in edits if edit.word.name not in quotas.WORDS)]
+    if (changing or adding) and all(edit.word.name not in quotas.WORDS for edit in edits):
+        return [f"sacctmgr: error: Pool chooses among quotas: set one of {', '.join(quotas.FIELDS.values())}"]
+    if changing and others:
+        return [f"sacctmgr: error: {others[0]} is not set by pool: leave Pool away, or set it by itself"]
+    return []
+
+
 _ADD_CONDITIONS: Final = {
-    "user": ("users", "accounts", "partitions", "clusters"),
-    "account": ("accounts", "clusters"),
+    "user": ("users", "accounts", "partitions", "clusters", "pools"),
+    "account": ("accounts", "clusters", "pools"),
     "qos": ("qos_names",),
     "cluster": ("clusters",),
     "coordinator": ("users", "accounts"),

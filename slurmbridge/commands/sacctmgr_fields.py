@@ -76,7 +76,7 @@ FIELDS: Final = tuple(
         ("MinTRESPerJob", 7, "MinTRES", 13), ("Name", 2, "Name", 10), ("NodeCount", 5, "NodeCount", 9),
         ("NodeInx", 5, "NodeInx", 9), ("NodeNames", 5, "NodeName", -15), ("Organization", 1, "Org", 20),
         ("OverQuotaWeight", 5, "OverQuotaWeight", 15), ("ParentID", 7, "ParentID", 8), ("ParentName", 7, "ParentName", 10),
-        ("Partition", 4, "Partition", 10), ("PreemptMode", 8, "PreemptMode", 11),
+        ("Partition", 4, "Partition", 10), ("Pool", 4, "Pool", 10), ("PreemptMode", 8, "PreemptMode", 11),
         ("PreemptExemptTime", 8, "PreemptExemptTime", 19), ("Preemptible", 9, "Preemptible", 11),
         ("Preempt", 7, "Preempt", 10), ("Priority", 3, "Priority", 10), ("Problem", 1, "Problem", 40),
         ("QOSLevel", 3, "QOS", 20), ("QOSRAW", 4, "QOS_RAW", 10), ("QueuePriority", 3, "QueuePriority", 13),

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands.accounting_edits import apply_to_assoc, apply_to_qos, settings
 from slurmbridge.commands.accounting_words import ASSOC_WORDS, QOS_WORDS, Word, is_word, known_tres
 from slurmbridge.commands.effects import Command, Print
@@ -218,9 +219,6 @@ def _account(context: Context, argv: Sequence[str]) -> Command:
     if "name" in words.other:
         yield err(" Can't modify the name of an account")
         return 1
-    if words.where.get("pools", ("",)) != ("",):
-        yield err("sacctmgr: error: no node pools are declared here: quotas are for the whole cluster")
-        return 1
     if "rawusage" in words.other:
         code: int = yield from reset_usage(context, words, _selected(context, words, users=False))
         return code
@@ -277,6 +275,9 @@ def _account_assocs(context: Context, words: Words, steps: list[Callable[[Accoun
         return 1
     if not targets:
         yield out(_NOTHING_MODIFIED)
+        return 1
+    if _sets_quota(words) and any(assoc.account == associations.ROOT for assoc in targets):
+        yield err(quotas.NOT_OF_ROOT)
         return 1
     parent = words.other.get("parent", "").lower()
     if parent:
@@ -349,6 +350,9 @@ def _cluster(context: Context, argv: Sequence[str]) -> Command:
     if refused:
         yield from refused
         return 1
+    if _sets_quota(words):
+        yield err(quotas.NOT_OF_ROOT)
+        return 1
     root = associations.index(context.site.accounting).assocs.get((associations.ROOT, "", ""))
     if root is None or not context.clusters_wanted(words.where.get("clusters")):
         yield out(_NOTHING_MODIFIED)
@@ -363,6 +367,10 @@ def _cluster(context: Context, argv: Sequence[str]) -> Command:
         return 0
     notes = [context.note("Modify Clusters", context.site.config.cluster_name)]
     return 0 if (yield from commit(context, _edit_assocs(context, words, [root]), notes)) else 1
+
+
+def _sets_quota(words: Words) -> bool:
+    return any(edit.word.name in quotas.WORDS for edit in words.edits)
 
 
 def _together(steps: Sequence[Callable[[Accounting], Accounting]]) -> Callable[[Accounting], Accounting]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands import sacctmgr_values as values
 from slurmbridge.commands.accounting_words import is_word, known_tres
 from slurmbridge.commands.effects import Call, Site
@@ -53,17 +54,30 @@ def _selected(site: Site, words: Words, *, users: bool = True, accounts: bool = 
             continue
         if "default_qos" in words.where and assoc.default_qos not in words.where["default_qos"]:
             continue
+        if "pools" in words.where and all(quota.pool not in words.where["pools"] for quota in assoc.quotas):
+            continue
         if "onlydefaults" in words.switches and (not assoc.user or defaults.get(assoc.user) != assoc.account):
             continue
         found.append((depth, assoc))
     return found
 
 
+def _by_pool(row: Mapping[str, str], assoc: Assoc, show_: values.Source, words: Words) -> Rows:
+    """The row once for each quota that is wanted, when columns of quotas are shown; else as it is."""
+    if quotas.SHOWN_BY_POOL not in words.switches:
+        yield row
+        return
+    wanted = words.where.get("pools")
+    for texts in quotas.columns(assoc, quotas.order(show_.order, show_.config)):
+        if wanted is None or texts["Pool"] in wanted:
+            yield {**row, **texts}
+
+
 def _association(site: Site, words: Words) -> Rows:
     show_ = _source(site, words)
     tree = "tree" in words.switches
     for depth, assoc in _selected(site, words):
-        yield values.assoc_row(assoc, show_, depth if tree else 0)
+        yield from _by_pool(values.assoc_row(assoc, show_, depth if tree else 0), assoc, show_, words)
 
 
 def wanted_users(site: Site, words: Words) -> list[User]:
@@ -89,7 +103,7 @@ def _user(site: Site, words: Words) -> Rows:
         if not mine:
             yield row
         for assoc in mine:
-            yield values.assoc_row(assoc, show_) | row
+            yield from _by_pool(values.assoc_row(assoc, show_) | row, assoc, show_, words)
 
 
 def wanted_accounts(site: Site, words: Words) -> list[Account]:
@@ -110,7 +124,7 @@ def _account(site: Site, words: Words) -> Rows:
         if not mine:
             yield row
         for assoc in mine:
-            yield values.assoc_row(assoc, show_) | row
+            yield from _by_pool(values.assoc_row(assoc, show_) | row, assoc, show_, words)
 
 
 def _qos(site: Site, words: Words) -> Rows:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands import sacctmgr_fields as table
 from slurmbridge.commands import sacctmgr_rows as rows
 from slurmbridge.commands.accounting_words import is_word
@@ -122,6 +123,8 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
     if isinstance(fields, str):
         yield Print(fields + "\n", 2)
         return 1
+    if any(field.key in quotas.COLUMNS for field in fields):
+        words = msgspec.structs.replace(words, switches=words.switches | {quotas.SHOWN_BY_POOL})
     if entity == "wckey":
         fields = [msgspec.structs.replace(f, heading="WCKey") if f.heading == "WCKeys" else f for f in fields]
     if entity == "association" and "tree" in words.switches and not table.has_width(asked or "", table.ACCOUNT):

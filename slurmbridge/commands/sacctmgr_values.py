@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands.accounting_words import known_tres, show_tres
 from slurmbridge.lang import durations
 from slurmbridge.model.accounts import Account, Accounting, Assoc, Limits, Qos, User
@@ -99,9 +100,7 @@ def assoc_row(assoc: Assoc, show: Source, depth: int = 0) -> dict[str, str]:
         "Lineage": associations.lineage(show.accounting, assoc),
         "Flags": "None",
         "Comment": assoc.comment,
-        "DeservedTRES": show.tres(assoc.deserved_tres),
-        "OverQuotaWeight": _number(assoc.over_quota_weight),
-        "QueuePriority": _number(assoc.queue_priority),
+        **quotas.columns(assoc, quotas.order(show.order, show.config))[0],
     }
     if show.parents and above:
         row |= {"ParentID": str(above[0].assoc_id), "ParentName": "" if assoc.user else above[0].account}

@@ -11,12 +11,14 @@ from typing import Final
 
 import msgspec
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands.accounting_words import is_word, known_tres, show_tres
-from slurmbridge.commands.effects import Call, Command, Print, Site
+from slurmbridge.commands.effects import Call, Command, Print, QueueShares, Site
 from slurmbridge.commands.listing import VERSION
-from slurmbridge.model.accounts import Accounting, Assoc, UsageRow
+from slurmbridge.model.accounts import Accounting, Assoc, Quota, UsageRow
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
+from slurmbridge.model.plan import QueueShare
 from slurmbridge.model.states import JobState
 from slurmbridge.model.tres import is_gpu
 from slurmbridge.model.verdict import UsageError
@@ -60,9 +62,15 @@ COLUMNS: Final = (
     Column("GrpTRESMins", 30), Column("GrpTRESRaw", 30), Column("ID", 6), Column("LevelFS", 10),
     Column("NormShares", 11), Column("NormUsage", 11), Column("Partition", 12), Column("RawShares", 10),
     Column("RawUsage", 11), Column("TRESRunMins", 30), Column("User", 10),
-    Column("DeservedTRES", 20), Column("OverQuotaWeight", 15), Column("QueuePriority", 13),
+    Column("Pool", 10), Column("DeservedTRES", 30), Column("FairTRES", 30), Column("AllocTRES", 30),
+    Column("FirmTRES", 30), Column("RequestedTRES", 30), Column("OverQuotaWeight", 15), Column("QueuePriority", 13),
 )  # fmt: skip
-_OURS: Final = frozenset({"DeservedTRES", "OverQuotaWeight", "QueuePriority"})
+_OURS: Final = (
+    "Pool", "DeservedTRES", "FairTRES", "AllocTRES", "FirmTRES", "RequestedTRES", "OverQuotaWeight", "QueuePriority",
+)  # fmt: skip
+"""By node pool: what an association was promised, what it gets now, what it has, what of that no other can take, what it
+asks for. Slurm has no such columns."""
+_LONG: Final = ("Pool", "DeservedTRES", "FairTRES", "AllocTRES", "OverQuotaWeight", "QueuePriority")
 HELP: Final = """\
 Usage:  sshare [OPTION]
   Valid OPTIONs are:
@@ -74,7 +82,8 @@ Usage:  sshare [OPTION]
     -M, --cluster=name     cluster to issue commands to
     -n, --noheader         omit header from output
     -o, --format=          comma separated list of columns, besides Slurm's own
-                           DeservedTRES, OverQuotaWeight and QueuePriority
+                           Pool, DeservedTRES, FairTRES, AllocTRES, FirmTRES,
+                           RequestedTRES, OverQuotaWeight and QueuePriority
     -p, --parsable         '|' delimited output with a trailing '|'
     -P, --parsable2        '|' delimited output without a trailing '|'
     -u, --users=           display specific users (comma separated list)
@@ -123,7 +132,11 @@ def main(call: Call, site: Site) -> Command:
     if clusters and clusters != site.config.cluster_name:
         yield Print(f"sshare: error: No cluster '{clusters}' known by database.\n", 2)
         return 1
-    text = parsed.last("format") or _default_format(long=parsed.has("long"), partition=parsed.has("partition"))
+    text = parsed.last("format") or _default_format(
+        long=parsed.has("long"),
+        partition=parsed.has("partition"),
+        quotas_set=any(assoc.quotas for assoc in site.accounting.assocs),
+    )
     columns = _columns(text)
     if isinstance(columns, str):
         yield Print(f'sshare: error: Invalid field requested: "{columns}"\n', 2)
@@ -132,7 +145,10 @@ def main(call: Call, site: Site) -> Command:
     separator = "|" if parsed.has("parsable") or parsed.has("parsable2") else ""
     modes = [given.key for given in parsed.options if given.key.startswith("parsable")]
     closing = bool(modes) and modes[-1] == "parsable"
-    rows = _rows(site, wanted, call.now)
+    shares: tuple[QueueShare, ...] | None = None
+    if any(column.name in _OURS for column in columns):
+        shares = yield QueueShares()
+    rows = _rows(site, wanted, call.now, shares)
     yield Print(_table(columns, rows, header=not parsed.has("noheader"), separator=separator, closing=closing))
     return 0
 
@@ -144,10 +160,12 @@ def _names() -> str:
     return "".join(" ".join(f"{name:<17}" for name in line) + "\n" for line in lines)
 
 
-def _default_format(*, long: bool, partition: bool) -> str:
+def _default_format(*, long: bool, partition: bool, quotas_set: bool) -> str:
+    """Slurm's columns; a long listing has the quotas, too, where there are any."""
     names = ["Account", "User"] + (["Partition"] if partition else []) + ["RawShares", "NormShares", "RawUsage"]
     if long:
-        return ",".join([*names, "NormUsage", "EffectvUsage", "FairShare", "LevelFS", "GrpTRESMins", "TRESRunMins"])
+        names += ["NormUsage", "EffectvUsage", "FairShare", "LevelFS", "GrpTRESMins", "TRESRunMins"]
+        return ",".join([*names, *(_LONG if quotas_set else ())])
     return ",".join([*names, "EffectvUsage", "FairShare"])
 
 
@@ -176,13 +194,18 @@ def _selection(call: Call, parsed: getopt.Parsed) -> Selection:
     )
 
 
-def _rows(site: Site, wanted: Selection, now: float) -> list[Mapping[str, str]]:
-    """In tree order, names set in by one per level of what is shown."""
+def _rows(
+    site: Site, wanted: Selection, now: float, shares: Iterable[QueueShare] | None
+) -> list[Mapping[str, str]]:  # fmt: skip
+    """In tree order, names set in by one per level of what is shown; with `shares` one for each pool."""
     accounting, config = site.accounting, site.config
     levels = compute(accounting, site.usage(), site.counted_usage())
     running = run_minutes(accounting, site.jobs(), now)
     order = known_tres(config)
-    rows = []
+    by_assoc: dict[int, dict[str, QueueShare]] = {}
+    for share in shares or ():
+        by_assoc.setdefault(share.assoc_id, {})[share.pool] = share
+    rows: list[Mapping[str, str]] = []
     base: int | None = None
     for depth, assoc in associations.tree(accounting):
         if wanted.accounts is not None and assoc.account not in wanted.accounts:
@@ -194,8 +217,34 @@ def _rows(site: Site, wanted: Selection, now: float) -> list[Mapping[str, str]]:
         if base is None:
             base = depth
         indent = 0 if wanted.only_users else (depth if wanted.accounts is None else max(depth - base, 0))
-        rows.append(_row(assoc, levels[assoc.assoc_id], indent, config, order, running.get(assoc.assoc_id, {})))
+        row = _row(assoc, levels[assoc.assoc_id], indent, config, order, running.get(assoc.assoc_id, {}))
+        if shares is None:
+            rows.append(row)
+        else:
+            rows += [{**row, **texts} for texts in _by_pool(assoc, by_assoc.get(assoc.assoc_id, {}), config, order)]
     return rows
+
+
+def _by_pool(
+    assoc: Assoc, shares: Mapping[str, QueueShare], config: ClusterConfig, order: dict[str, int]
+) -> list[Mapping[str, str]]:
+    """The columns of quotas: of each pool in which the association has a quota, or something runs or waits."""
+    numbers = quotas.order(order, config)
+    rows: list[Mapping[str, str]] = []
+    for pool in config.all_pools:
+        quota, share = assoc.quota_in(pool.name), shares.get(pool.name)
+        if quota is None and share is None:
+            continue
+        shown = quotas.show(quota or Quota(), numbers)
+        share = share or QueueShare(pool=pool.name, assoc_id=assoc.assoc_id, account=assoc.account)
+        texts = (
+            pool.name, shown.deserved, quotas.show_deserved(share.fair_share, numbers),
+            quotas.show_deserved(share.allocated, numbers),
+            quotas.show_deserved(share.allocated_nonpreemptible, numbers),
+            quotas.show_deserved(share.requested, numbers), shown.over_quota_weight, shown.priority,
+        )  # fmt: skip
+        rows.append(dict(zip(_OURS, texts, strict=True)))
+    return rows or [dict.fromkeys(_OURS, "")]
 
 
 def _row(
@@ -218,9 +267,6 @@ def _row(
         "LevelFS": "" if level.level is None else f"{level.level:.6f}",
         "GrpTRESMins": show_tres(assoc.limits.grp_tres_mins, order),
         "TRESRunMins": ",".join(f"{name}={count}" for name, count in minutes),
-        "DeservedTRES": show_tres(assoc.deserved_tres, order),
-        "OverQuotaWeight": "" if assoc.over_quota_weight is None else str(assoc.over_quota_weight),
-        "QueuePriority": "" if assoc.queue_priority is None else str(assoc.queue_priority),
     }
 
 

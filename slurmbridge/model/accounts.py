@@ -95,10 +95,11 @@ class Assoc(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
     limits: Limits = Limits()
     quotas: tuple[Quota, ...] = ()  # by pool, each pool once
-    deserved_tres: Tres = ()  # ours, per pool "": the whole cluster
-    over_quota_weight: int | None = None
-    queue_priority: int | None = None
-    pool: str = ""
+
+    def quota_in(self, pool: str) -> Quota | None:
+        """The quota that counts in a pool: its own, else the one for every pool."""
+        by_pool = {quota.pool: quota for quota in self.quotas}
+        return by_pool.get(pool, by_pool.get(""))
 
 
 class Wckey(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,9 +130,9 @@ class Accounting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Decayed use of one association: TRES-seconds by name, decayed to `as_of`."""
+    """Decayed use of one association, or QOS: TRES-seconds by name, decayed to `as_of`."""
 
-    assoc_id: int
+    assoc_id: int  # negative: the QOS of that number
     as_of: float
     raw: tuple[tuple[str, float], ...] = ()
     wall_s: float = 0.0

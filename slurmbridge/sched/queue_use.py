@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from slurmbridge.model.accounts import Assoc, Quota
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job, NodeShare
 from slurmbridge.model.plan import QueueShare
@@ -22,12 +21,6 @@ Counts = dict[str, int]
 def pool_of_nodes(config: ClusterConfig) -> dict[str, str]:
     """Node name -> pool."""
     return {name: pool.name for pool in config.all_pools for name in pool.nodes}
-
-
-def quota_of(assoc: Assoc, pool: str) -> Quota | None:
-    """The quota that counts in a pool: its own, else the one for every pool."""
-    by_pool = {quota.pool: quota for quota in assoc.quotas}
-    return by_pool.get(pool, by_pool.get(""))
 
 
 def charged(share: NodeShare, types: Mapping[int, str]) -> Iterable[tuple[str, int]]:
@@ -68,7 +61,7 @@ def queue_use(snapshot: Snapshot) -> tuple[QueueShare, ...]:
     for pool_ in config.all_pools:
         for _depth, assoc in associations.tree(accounting):
             key = (pool_.name, assoc.assoc_id)
-            quota = quota_of(assoc, pool_.name)
+            quota = assoc.quota_in(pool_.name)
             if quota is None and key not in used:
                 continue
             found.append(

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from slurmbridge.commands.effects import JobFilter, JobRow
-from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
+from slurmbridge.model.accounts import Transaction, UsageRow
 from slurmbridge.model.cluster import Node, NodeEvent, Partition
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.mail import Mail
@@ -66,7 +66,7 @@ def load(connection: Connection, recent_since: float) -> Loaded:
         nodes=tuple(records.decode(data, Node) for data in kinds.get("node", ())),
         partitions=tuple(records.decode(data, Partition) for data in kinds.get("partition", ())),
         reservations=tuple(records.decode(data, Reservation) for data in kinds.get("reservation", ())),
-        accounting=records.decode(accounting[0], Accounting) if accounting else None,
+        accounting=records.decode_accounting(accounting[0]) if accounting else None,
         usage=tuple(records.decode(data, UsageRow) for data in usage),
         next_job_id=int(dict(marks).get(NEXT_JOB_ID, 0)),
         marks=tuple(sorted((name, value) for name, value in marks if name not in (NEXT_JOB_ID, "probe"))),

@@ -15,9 +15,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from slurmbridge.errors import StoreError
+from slurmbridge.model.accounts import Accounting, Assoc, Quota
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.request import JobRequest
 from slurmbridge.model.states import JobFlag
+from slurmbridge.model.tres import Tres
 from slurmbridge.store.schema import ALIVE
 
 T = TypeVar("T")
@@ -153,6 +155,38 @@ def decode(data: bytes, record: type[S]) -> S:
         return msgspec.msgpack.decode(data, type=record)
     except msgspec.MsgspecError as error:
         raise StoreError(f"a {record.__name__} of the database cannot be read: {error}") from error
+
+
+class _AssocOnce(Assoc, frozen=True, kw_only=True):
+    """An association as it was written when there was one quota for all pools."""
+
+    deserved_tres: Tres = ()
+    over_quota_weight: float | None = None
+    queue_priority: int | None = None
+
+
+class _AccountingOnce(Accounting, frozen=True, kw_only=True):
+    assocs: tuple[_AssocOnce, ...] = ()
+
+
+_NAMES = tuple(field.name for field in msgspec.structs.fields(Assoc))
+
+
+def decode_accounting(data: bytes) -> Accounting:
+    """The entities, whichever release wrote them."""
+    if b"deserved_tres" not in data:
+        return decode(data, Accounting)
+    once = decode(data, _AccountingOnce)
+    values = {field.name: getattr(once, field.name) for field in msgspec.structs.fields(Accounting)}
+    return Accounting(**{**values, "assocs": tuple(_assoc_now(assoc) for assoc in once.assocs)})
+
+
+def _assoc_now(once: _AssocOnce) -> Assoc:
+    quota = Quota(
+        deserved=once.deserved_tres, over_quota_weight=once.over_quota_weight, priority=once.queue_priority
+    )  # fmt: skip
+    values = {name: getattr(once, name) for name in _NAMES}
+    return Assoc(**{**values, "quotas": (quota,) if quota != Quota() else once.quotas})
 
 
 def encode_environment(pairs: Iterable[tuple[str, str]]) -> bytes:

@@ -15,6 +15,7 @@ from slurmbridge.commands.effects import (
     Call,
     FileData,
     Print,
+    QueueShares,
     ReadFile,
     ReadStdin,
     Reports,
@@ -24,6 +25,7 @@ from slurmbridge.errors import SlurmErrno
 from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
 from slurmbridge.model.cluster import ClusterConfig, Node
 from slurmbridge.model.job import Job
+from slurmbridge.model.plan import QueueShare
 from slurmbridge.submit import associations
 
 UIDS = {"root": 0, "slurm": 64030, "alice": 1001, "bob": 1002, "carol": 1003, "dave": 1004}
@@ -74,6 +76,7 @@ class MemorySite:
         self.job_list: list[Job] = []
         self.files: dict[str, str] = {}  # the caller's, by name
         self.usage_rows: list[UsageRow] = []
+        self.shares: list[QueueShare] = []
         self.failing: SlurmErrno | None = None
         self.disturb: Accounting | None = None
         self.start_time = 1000.0
@@ -153,6 +156,8 @@ def run(site: MemorySite, line: str | Sequence[str], *, user: str = "root", stdi
                     site.files[effect.name] = effect.data.decode()
             case Alter():
                 answer = site.alter(effect)
+            case QueueShares():
+                answer = tuple(site.shares)
             case Reports():
                 answer = tuple(site.transactions)
             case _:
