@@ -7,63 +7,48 @@ Pure: no clock, no I/O; the same snapshot, configuration and time give the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import bisect
+from collections.abc import Mapping
 
 import msgspec
 
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Plan, Start, Verdict
+from slurmbridge.model.plan import Plan, Verdict
 from slurmbridge.model.states import Reason
 from slurmbridge.sched import order, priority
 from slurmbridge.sched.eligibility import Blocked, of_job
 from slurmbridge.sched.memo import Memo, refreshed
+from slurmbridge.sched.pending import NO_CODE
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting, waiting_of
-from slurmbridge.sched.starters import start_array, start_het, start_single
+from slurmbridge.sched.starters import Starts, start_array, start_het, start_single
+from slurmbridge.sched.verdicts import Board, Tally
 
 __all__ = ["Memo", "estimate", "plan_cycle"]
 
 
 def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo) -> tuple[Plan, Memo]:
     """What starts now, why the rest waits, and what may be kept for the next cycle."""
-    memo = refreshed(memo, snapshot, config.priority_decay_half_life)
-    jobs = list(snapshot.waiting.values())
-    priorities = priority.compute(snapshot, jobs, config, memo.shares, now)
-    verdicts: dict[int, Verdict] = {}
-    wake: list[float] = []
-    ready: set[int] = set()
-    for place, each in enumerate(jobs):
-        blocked = of_job(each.job, now)
-        if blocked is None:
-            ready.add(place)
-        else:
-            _note(verdicts, each.job, blocked, blocked.until, ())
-            if blocked.until is not None:
-                wake.append(blocked.until)
-        if each.job.spec.deadline is not None and each.job.spec.deadline > now:
-            wake.append(float(each.job.spec.deadline))
+    memo = refreshed(memo, snapshot, config)
+    pending = snapshot.pending
+    priorities = priority.compute(pending, memo.points, config, now)
+    states = pending.states(now)
+    board = Board(pending, states, pending.begins(now))
+    starts = Starts(memo.array_tasks)
     tally = Tally()
-    starts = _run(
-        snapshot, config, now, memo, jobs, order.queue(jobs, priorities, snapshot.partitions), ready, verdicts, tally
-    )
-    wake += [edge for each in snapshot.reservations for edge in (each.start_time, each.end_time) if edge > now]
-    changed = tuple(
-        (each.job.job_id, value)
-        for each, value in zip(jobs, priorities.tolist(), strict=True)
-        if value != each.job.priority
-    )
+    entries = order.queue(snapshot, priorities, states == NO_CODE, memo.places)
+    _Run(snapshot, config, now, memo, board, starts, tally).through(entries)
+    changed = priorities != pending.rows["priority"]
     plan = Plan(
         version=snapshot.version,
-        starts=tuple(starts),
-        verdicts=tuple(
-            verdict for verdict in verdicts.values() if _differs(snapshot.waiting[verdict.job_id].job, verdict)
-        ),
-        priorities=changed,
-        wake_at=min(wake) if wake else None,
-        queue_length=len(jobs),
-        looked_at=len(tally.looked_at),
+        starts=tuple(starts.made),
+        verdicts=board.news(),
+        priorities=tuple(zip(pending.rows["id"][changed].tolist(), priorities[changed].tolist(), strict=True)),
+        wake_at=_wake_at(snapshot, now),
+        queue_length=len(pending),
+        looked_at=tally.looked_at,
         backfilled=tally.backfilled,
         backfilled_parts=tally.backfilled_parts,
         promises=tally.promises,
@@ -71,111 +56,121 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
     return plan, memo
 
 
-class Tally(msgspec.Struct, kw_only=True):
-    """What one cycle did, for sdiag."""
-
-    looked_at: set[int] = msgspec.field(default_factory=set)
-    backfilled: int = 0
-    backfilled_parts: int = 0
-    promises: int = 0
-
-    def began(self, starts: int, *, parts: bool = False) -> None:
-        """Jobs start; past a promise to another it is called backfill."""
-        if self.promises:
-            self.backfilled += starts
-            self.backfilled_parts += starts if parts else 0
+def _wake_at(snapshot: Snapshot, now: float) -> float | None:
+    """The next time at which something may start or end although nothing happened."""
+    rows = snapshot.pending.rows
+    edges = [edge for each in snapshot.reservations for edge in (each.start_time, each.end_time) if edge > now]
+    for name in ("begin", "eligible", "deadline"):
+        later = rows[name][(rows[name] > now) & (rows[name] < float("inf"))]
+        if len(later):
+            edges.append(float(later.min()))
+    return min(edges) if edges else None
 
 
-def _run(
-    snapshot: Snapshot,
-    config: ClusterConfig,
-    now: float,
-    memo: Memo,
-    jobs: Sequence[Waiting],
-    entries: Sequence[order.Entry],
-    ready: set[int],
-    verdicts: dict[int, Verdict],
-    tally: Tally,
-) -> list[Start]:
-    """Go through the queue once."""
-    session = Session(snapshot, config, now, memo)
-    starts: list[Start] = []
-    gone: set[int] = set()
-    held_back: dict[int, Blocked] = {}
-    groups = _het_groups(jobs)
-    for place, view in entries:
-        each = jobs[place]
-        job = each.job
-        if place not in ready or job.job_id in gone:
-            continue
-        tally.looked_at.add(job.job_id)
-        begun = len(starts)
-        if job.het_job_id:
-            group = groups[job.het_job_id]
-            gone.update(member.job.job_id for member in group)
-            unready = [member.job for member in group if (of_job(member.job, now)) is not None]
-            if len(group) < len(job.het_ids) or unready:
-                reason = of_job(unready[0], now) if unready else Blocked(Reason.NONE)
-                blocked: Blocked | None = reason
-            else:
-                blocked = start_het(session, group, starts)
-                tally.began(len(starts) - begun, parts=True)
-            if blocked is not None:
-                for member in group:
-                    if member.job.job_id not in verdicts:
-                        _note(verdicts, member.job, blocked, None, ())
-            continue
-        key = each.group, view.number
+class _Run:
+    """One way through the queue."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        config: ClusterConfig,
+        now: float,
+        memo: Memo,
+        board: Board,
+        starts: Starts,
+        tally: Tally,
+    ) -> None:
+        self.snapshot, self.now, self.memo = snapshot, now, memo
+        self.board, self.starts, self.tally = board, starts, tally
+        self.session = Session(snapshot, config, now, memo)
+        self._seen: set[int] = set()
+        self._done: set[int] = set()  # rows that need no other look
+        self._ids: list[int] = snapshot.pending.rows["id"].tolist()
+        self._groups: Mapping[int, list[Waiting]] | None = None  # components of heterogeneous jobs
+
+    def through(self, entries: order.Queue) -> None:
+        """Every entry once. `settled`: what stopped one of a group in a partition stops the rest of it there."""
+        pending, board = self.snapshot.pending, self.board
+        views = self.memo.places.by_number
+        width = max(len(views), 1)
+        groups = pending.rows["group"][entries.rows]
+        keys = (groups * width + entries.views).tolist()
+        settled: dict[int, int] = {}
+        done, note, ids = self._done, board.note, self._ids
+        for row, number, key in zip(entries.rows.tolist(), entries.views.tolist(), keys, strict=True):
+            if row in done:
+                continue
+            code = settled.get(key)
+            if code is None:
+                each = self.snapshot.waiting[ids[row]]
+                self._seen.add(row)
+                code = self._het(each) if each.job.het_job_id else self._one(row, each, views[number], key, settled)
+                if code is None:
+                    continue
+            note(row, code)
+        self.tally.looked_at = len(self._seen)
+
+    def _one(self, row: int, each: Waiting, view: PartitionView, key: int, settled: dict[int, int]) -> int | None:
+        """Start a job or tasks of an array; None when nothing of it is left, else the code of what stopped it."""
+        session, board = self.session, self.board
+        begun = len(self.starts.made)
         blocked = session.settled.get(key)
         if blocked is None:
-            start_one = start_array if job.is_array_record else start_single
-            blocked = start_one(session, each, view, starts, memo.array_tasks)
-            tally.began(len(starts) - begun)
+            start = start_array if each.job.is_array_record else start_single
+            blocked = start(session, each, view, self.starts)
+            self.tally.began(len(self.starts.made) - begun)
             if blocked is None:
-                gone.add(job.job_id)
-                verdicts.pop(job.job_id, None)
-                continue
+                self._begins(row)
+                return None
             if blocked.reason != Reason.ARRAY_TASK_LIMIT:
                 session.settled[key] = blocked
-        before = held_back.get(job.job_id)
         told, promised, nodes = session.wait(each, view, blocked)
-        tally.promises += promised is not None
-        if before is None or (before.reason not in _OPEN and told.reason in _OPEN):
-            held_back[job.job_id] = told
-            _note(verdicts, job, told, promised, nodes)
-        elif promised is not None:
-            _note(verdicts, job, before, promised, nodes)
-    for place in sorted(ready):
-        job = jobs[place].job
-        if job.job_id not in gone and job.job_id not in held_back and job.job_id not in verdicts:
-            _note(verdicts, job, Blocked(Reason.PARTITION_CONFIG), None, ())
-    return starts
+        if promised is not None:
+            self.tally.promises += 1
+            board.promise(row, promised, nodes)
+        code = board.code(told)
+        if blocked.reason != Reason.ARRAY_TASK_LIMIT and session.promised_enough(view, blocked):
+            rest = session.wait(each, view, blocked)[0]  # what those behind it hear
+            settled[key] = board.code(rest)
+        return code
 
+    def _begins(self, row: int) -> None:
+        self.board.begins(row)
+        self._done.add(row)
 
-_OPEN = frozenset({Reason.RESOURCES, Reason.PRIORITY})
-"""Reasons that pass when others end: of several partitions, one of these is the better news."""
+    def _het(self, each: Waiting) -> int | None:
+        """All components at once."""
+        group = self._components()[each.job.het_job_id]
+        rows = [bisect.bisect_left(self._ids, member.job.job_id) for member in group]
+        unready = [member.job for member in group if of_job(member.job, self.now) is not None]
+        if len(group) < len(each.job.het_ids) or unready:
+            blocked = (of_job(unready[0], self.now) if unready else None) or Blocked(Reason.NONE)
+        else:
+            begun = len(self.starts.made)
+            found = start_het(self.session, group, self.starts)
+            self.tally.began(len(self.starts.made) - begun, parts=True)
+            if found is None:
+                for row in rows:
+                    self._begins(row)
+                return None
+            blocked = found
+        code = self.board.code(blocked)
+        for row in rows:
+            if self.board.found[row] == NO_CODE:
+                self.board.note(row, code)
+        self._done.update(rows)
+        return code
 
-
-def _het_groups(jobs: Sequence[Waiting]) -> dict[int, list[Waiting]]:
-    groups: dict[int, list[Waiting]] = {}
-    for each in jobs:
-        if each.job.het_job_id:
-            groups.setdefault(each.job.het_job_id, []).append(each)
-    for group in groups.values():
-        group.sort(key=lambda member: member.job.het_offset)
-    return groups
-
-
-def _note(
-    verdicts: dict[int, Verdict], job: Job, blocked: Blocked, start: float | None, nodes: tuple[str, ...]
-) -> None:
-    verdicts[job.job_id] = Verdict(
-        job_id=job.job_id, reason=blocked.reason, detail=blocked.detail, start=start, nodes=nodes
-    )
-
-
-def _differs(job: Job, verdict: Verdict) -> bool:
-    return (job.reason, job.reason_text, job.start_time) != (verdict.reason, verdict.detail, verdict.start)
+    def _components(self) -> Mapping[int, list[Waiting]]:
+        if self._groups is None:
+            groups: dict[int, list[Waiting]] = {}
+            for each in self.snapshot.waiting.values():
+                if each.job.het_job_id:
+                    groups.setdefault(each.job.het_job_id, []).append(each)
+            for group in groups.values():
+                group.sort(key=lambda member: member.job.het_offset)
+            self._groups = groups
+        return self._groups
 
 
 def estimate(snapshot: Snapshot, config: ClusterConfig, job: Job, now: float) -> Verdict | None:
@@ -184,7 +179,7 @@ def estimate(snapshot: Snapshot, config: ClusterConfig, job: Job, now: float) ->
     As with Slurm, running jobs count and waiting ones do not.
     """
     waiting = waiting_of(job, snapshot.shapes)
-    session = Session(snapshot, config, now, refreshed(Memo.empty(), snapshot, config.priority_decay_half_life))
+    session = Session(snapshot, config, now, refreshed(Memo.empty(), snapshot, config))
     best: tuple[float, Placement] | None = None
     for name in job.spec.partitions:
         view: PartitionView | None = snapshot.partitions.get(name)

@@ -37,11 +37,19 @@ def dependency_state(job: Job) -> str:
     return "" if len(job.dep_done) >= total else Reason.DEPENDENCY
 
 
+def held_by(job: Job) -> Blocked | None:
+    """Who holds it, in the words that its owner was told."""
+    if job.priority != 0 and not job.held_by:
+        return None
+    held = job.reason if job.reason not in (Reason.NONE, Reason.PRIORITY, Reason.RESOURCES) else ""
+    return Blocked(held or (Reason.HELD_ADMIN if job.held_by == "admin" else Reason.HELD_USER), job.reason_text)
+
+
 def of_job(job: Job, now: float) -> Blocked | None:
     """What holds the job back whatever its partition is."""
-    if job.priority == 0 or job.held_by:
-        held = job.reason if job.reason not in (Reason.NONE, Reason.PRIORITY, Reason.RESOURCES) else ""
-        return Blocked(held or (Reason.HELD_ADMIN if job.held_by == "admin" else Reason.HELD_USER), job.reason_text)
+    held = held_by(job)
+    if held is not None:
+        return held
     begin = job.spec.begin
     if begin is not None and begin > now and not job.restarts:
         return Blocked(Reason.BEGIN_TIME, until=float(begin))

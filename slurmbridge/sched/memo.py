@@ -11,7 +11,8 @@ from collections.abc import Mapping
 import msgspec
 
 from slurmbridge.model.accounts import Accounting, UsageRow
-from slurmbridge.sched import fairtree
+from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.sched import fairtree, order, priority
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.places import Site
@@ -35,14 +36,17 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     running_mark: object = None
     counters: Counters | None = None
     array_tasks: Mapping[int, int] = {}  # array id -> tasks that run
+    points: priority.Points = priority.Points.none()
+    places: order.Places = order.Places.none()
 
     @classmethod
     def empty(cls) -> Memo:
         return cls()
 
 
-def refreshed(memo: Memo, snapshot: Snapshot, half_life: int) -> Memo:
+def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
     """The memo with every part fit for this snapshot."""
+    half_life = config.priority_decay_half_life
     changes: dict[str, object] = {}
     stale = memo.fixed_mark is not snapshot.fixed_mark or memo.shapes is not snapshot.shapes
     if stale or len(memo.sites) > 10_000:
@@ -68,7 +72,12 @@ def refreshed(memo: Memo, snapshot: Snapshot, half_life: int) -> Memo:
             "counters": _counted(snapshot, book) if book.any else Counters(),
             "array_tasks": _array_tasks(snapshot),
         }
-    return msgspec.structs.replace(memo, **changes) if changes else memo
+    memo = msgspec.structs.replace(memo, **changes)
+    return msgspec.structs.replace(
+        memo,
+        points=priority.points_of(snapshot, config, memo.shares, memo.points),
+        places=order.places_of(snapshot, memo.places),
+    )
 
 
 def _counted(snapshot: Snapshot, book: LimitBook) -> Counters:

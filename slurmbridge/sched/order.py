@@ -5,31 +5,73 @@ A job with several partitions comes once for each. Source: slurm.conf(5), Priori
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
+import msgspec
 import numpy as np
 
-from slurmbridge.sched.columns import Ints
-from slurmbridge.sched.snapshot import PartitionView, Waiting
-
-Entry = tuple[int, PartitionView]
-"""Place in the list of jobs, and where to try."""
+from slurmbridge.sched.columns import Bools, Ints
+from slurmbridge.sched.shape import ShapeTable
+from slurmbridge.sched.snapshot import PartitionView, Snapshot
 
 
-def queue(jobs: Sequence[Waiting], priorities: Ints, partitions: Mapping[str, PartitionView]) -> list[Entry]:
-    """Entries, first to be looked at first. Ties: lower array or job id, then the user's order of partitions."""
-    places: list[int] = []
-    views: list[PartitionView] = []
-    for place, each in enumerate(jobs):
-        for name in each.job.spec.partitions:
-            view = partitions.get(name)
-            if view is not None:
-                places.append(place)
-                views.append(view)
-    if not places:
-        return []
-    at = np.array(places, dtype=np.int64)
-    tiers = np.array([view.partition.priority_tier for view in views], dtype=np.int64)
-    ids = np.array([jobs[place].job.job_id for place in places], dtype=np.int64)
-    ranks = np.lexsort((np.arange(len(at)), ids, -priorities[at], -tiers))
-    return [(places[rank], views[rank]) for rank in ranks.tolist()]
+class Places(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The partitions of each group as one flat column: those of group g are views[first[g] : first[g + 1]].
+
+    `tiers` is by a partition's number. Good as long as `key` is the same objects.
+    """
+
+    key: tuple[object, ...]
+    first: Ints
+    views: Ints
+    tiers: Ints
+    by_number: tuple[PartitionView, ...]
+
+    @classmethod
+    def none(cls) -> Places:
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(key=(), first=np.zeros(1, dtype=np.int64), views=nothing, tiers=nothing, by_number=())
+
+
+class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Entries in the order in which they are looked at: rows of pending jobs, and numbers of partitions."""
+
+    rows: Ints
+    views: Ints
+
+
+def places_of(snapshot: Snapshot, before: Places) -> Places:
+    """Where each group may be tried; what was known of groups is kept where nothing it follows from changed."""
+    shapes: ShapeTable = snapshot.shapes
+    key = (snapshot.partitions, shapes)
+    same = len(before.key) == len(key) and all(one is other for one, other in zip(key, before.key, strict=True))
+    if not same:
+        by_number = tuple(snapshot.partitions.values())
+        tiers = np.array([view.partition.priority_tier for view in by_number], dtype=np.int64)
+        before = msgspec.structs.replace(Places.none(), key=key, tiers=tiers, by_number=by_number)
+    known = len(before.first) - 1
+    if known == len(shapes.samples):
+        return before
+    counts: list[int] = []
+    views: list[int] = []
+    for spec, _ in shapes.samples[known:]:
+        found = [snapshot.partitions[name].number for name in spec.partitions if name in snapshot.partitions]
+        counts.append(len(found))
+        views += found
+    first = before.first[-1] + np.cumsum(np.array(counts, dtype=np.int64))
+    return msgspec.structs.replace(
+        before,
+        first=np.concatenate([before.first, first]),
+        views=np.concatenate([before.views, np.array(views, dtype=np.int64)]),
+    )
+
+
+def queue(snapshot: Snapshot, priorities: Ints, ready: Bools, places: Places) -> Queue:
+    """Entries of the rows that are ready. Ties: lower job id, then the user's order of partitions."""
+    rows = np.flatnonzero(ready)
+    groups = snapshot.pending.rows["group"][rows]
+    start = places.first[groups]
+    counts = places.first[groups + 1] - start
+    position = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
+    views = places.views[np.repeat(start, counts) + position]
+    rows = np.repeat(rows, counts)
+    ranks = np.lexsort((position, rows, -priorities[rows], -places.tiers[views]))
+    return Queue(rows=rows[ranks], views=views[ranks])

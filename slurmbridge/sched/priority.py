@@ -8,48 +8,82 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from slurmbridge.model.accounts import Accounting
 from slurmbridge.model.cluster import ClusterConfig
-from slurmbridge.model.job import Job
+from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.plan import Factors
 from slurmbridge.model.tres import count, is_gpu
 from slurmbridge.sched.billing import weights
 from slurmbridge.sched.columns import Ints
+from slurmbridge.sched.pending import Pending
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 
+Column = NDArray[np.float64]
 CALC_PERIOD_S = 300
 """Ages count in whole periods (PriorityCalcPeriod), so that priorities do not change at every look."""
 BASIC_TOP = 4_294_901_759
 """Where PriorityType=priority/basic starts to count down."""
 
 
-def compute(
-    snapshot: Snapshot, jobs: Sequence[Waiting], config: ClusterConfig, shares: Mapping[int, float], now: float
-) -> Ints:
-    """Priority of each job, in their order. `shares`: association id -> fair-share factor."""
-    if not config.priority_type.endswith("multifactor"):
-        return np.array([_fixed(each.job) or BASIC_TOP - each.job.job_id for each in jobs], dtype=np.int64)
-    parts = _parts(snapshot, jobs, config, shares, now)
-    total = _weighed(parts, config) + config.priority_weight_partition * _partition_factors(snapshot, jobs)
+class Points(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What each group's jobs have without age and nice, by the group's number. Good as long as `key` is the same."""
+
+    key: tuple[object, ...]
+    points: Column
+
+    @classmethod
+    def none(cls) -> Points:
+        return cls(key=(), points=np.zeros(0))
+
+
+def points_of(snapshot: Snapshot, config: ClusterConfig, shares: Mapping[int, float], before: Points) -> Points:
+    """Points of all groups; those of `before` are kept where nothing that they follow from changed."""
+    key = (config, snapshot.fixed_mark, snapshot.accounting, shares, snapshot.shapes)
+    same = len(key) == len(before.key) and all(one is other for one, other in zip(key, before.key, strict=True))
+    known = before.points if same else before.points[:0]
+    samples = [spec for spec, _ in snapshot.shapes.samples[len(known) :]]
+    if not samples:
+        return before if same else Points(key=key, points=known)
+    total = _weighed(_parts(snapshot, samples, config, shares), config)
+    total += config.priority_weight_partition * _partition_factors(snapshot, samples)
     if config.priority_weight_tres:
-        total += np.array([sum(points for _, points in each) for each in _tres_points(snapshot, jobs, config)])
-    nice = np.array([each.job.spec.nice for each in jobs], dtype=np.float64)
-    result = _rounded(total - nice)
-    fixed = np.array([_fixed(each.job) for each in jobs], dtype=np.int64)
-    held = np.array([each.job.priority == 0 for each in jobs], dtype=np.bool_)
-    return np.where(held, 0, np.where(fixed > 0, fixed, result))
+        total += np.array([sum(points for _, points in each) for each in _tres_points(snapshot, samples, config)])
+    return Points(key=key, points=np.concatenate([known, total]))
+
+
+def compute(pending: Pending, points: Points, config: ClusterConfig, now: float) -> Ints:
+    """Priority of each job, by row."""
+    rows = pending.rows
+    fixed = rows["fixed"]
+    if not config.priority_type.endswith("multifactor"):
+        return np.where(fixed > 0, fixed, BASIC_TOP - rows["id"])
+    total = points.points[rows["group"]] - rows["nice"]
+    if config.priority_weight_age:
+        total += config.priority_weight_age * _ages(rows["accrued"], config, now)
+    return np.where(rows["priority"] == 0, 0, np.where(fixed > 0, fixed, _rounded(total)))
+
+
+def _ages(since: Column, config: ClusterConfig, now: float) -> Column:
+    tick = now // CALC_PERIOD_S * CALC_PERIOD_S
+    return np.clip((tick - np.nan_to_num(since, nan=now)) / max(config.priority_max_age, 1), 0.0, 1.0)
 
 
 def explain(
     snapshot: Snapshot, jobs: Sequence[Waiting], config: ClusterConfig, shares: Mapping[int, float], now: float
 ) -> tuple[Factors, ...]:
     """What `compute` weighs, job by job and partition by partition. Jobs whose priority was set have no factors."""
-    parts = _parts(snapshot, jobs, config, shares, now)
-    weighed = _weighed(parts, config)
+    specs = [each.job.spec for each in jobs]
+    parts = _parts(snapshot, specs, config, shares)
+    if config.priority_weight_age:
+        since = np.array([_accrued_since(each.job, now) for each in jobs], dtype=np.float64)
+        parts["age"] = _ages(since, config, now)
+    weighed = _weighed(parts, config) + config.priority_weight_age * parts["age"]
     by_partition = _factor_of_partitions(snapshot)
-    points = _tres_points(snapshot, jobs, config) if config.priority_weight_tres else [()] * len(jobs)
+    points = _tres_points(snapshot, specs, config) if config.priority_weight_tres else [()] * len(jobs)
     found = []
     for place, each in enumerate(jobs):
         job = each.job
@@ -75,34 +109,26 @@ def explain(
     return tuple(found)
 
 
-Column = np.ndarray[tuple[int], np.dtype[np.float64]]
-
-
 def _parts(
-    snapshot: Snapshot, jobs: Sequence[Waiting], config: ClusterConfig, shares: Mapping[int, float], now: float
+    snapshot: Snapshot, specs: Sequence[JobSpec], config: ClusterConfig, shares: Mapping[int, float]
 ) -> dict[str, Column]:
-    """Factors that do not depend on the partition; 0 where a weight of 0 makes them meaningless."""
-    zeros = np.zeros(len(jobs))
+    """Factors that depend neither on the partition nor on time; 0 where a weight of 0 makes them meaningless."""
+    zeros = np.zeros(len(specs))
     parts = {"age": zeros, "fairshare": zeros, "job_size": zeros, "qos": zeros, "assoc": zeros}
-    if config.priority_weight_age:
-        tick = now // CALC_PERIOD_S * CALC_PERIOD_S
-        since = np.array([_accrued_since(each.job, now) for each in jobs], dtype=np.float64)
-        parts["age"] = np.clip((tick - since) / max(config.priority_max_age, 1), 0.0, 1.0)
     if config.priority_weight_fairshare:
-        parts["fairshare"] = np.array([shares.get(each.job.spec.assoc_id, 0.0) for each in jobs], dtype=np.float64)
+        parts["fairshare"] = np.array([shares.get(spec.assoc_id, 0.0) for spec in specs], dtype=np.float64)
     if config.priority_weight_job_size:
-        parts["job_size"] = _size_factors(snapshot, jobs, config)
+        parts["job_size"] = _size_factors(snapshot, specs, config)
     if config.priority_weight_qos:
-        parts["qos"] = _qos_factors(snapshot.accounting, jobs)
+        parts["qos"] = _qos_factors(snapshot.accounting, specs)
     if config.priority_weight_assoc:
-        parts["assoc"] = _assoc_factors(snapshot.accounting, jobs)
+        parts["assoc"] = _assoc_factors(snapshot.accounting, specs)
     return parts
 
 
 def _weighed(parts: Mapping[str, Column], config: ClusterConfig) -> Column:
     total: Column = (
-        config.priority_weight_age * parts["age"]
-        + config.priority_weight_fairshare * parts["fairshare"]
+        config.priority_weight_fairshare * parts["fairshare"]
         + config.priority_weight_job_size * parts["job_size"]
         + config.priority_weight_qos * parts["qos"]
         + config.priority_weight_assoc * parts["assoc"]
@@ -126,24 +152,22 @@ def _accrued_since(job: Job, now: float) -> float:
     return job.eligible_time if job.eligible_time is not None else now
 
 
-def _size_factors(
-    snapshot: Snapshot, jobs: Sequence[Waiting], config: ClusterConfig
-) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _size_factors(snapshot: Snapshot, specs: Sequence[JobSpec], config: ClusterConfig) -> Column:
     nodes = max(snapshot.columns.count, 1)
     cpus = max(int(snapshot.columns.cpus.sum()), 1)
-    node_part = np.array([max(each.job.spec.min_nodes, 1) for each in jobs], dtype=np.float64) / nodes
-    cpu_part = np.array([max(each.job.spec.min_cpus, 1) for each in jobs], dtype=np.float64) / cpus
+    node_part = np.array([max(spec.min_nodes, 1) for spec in specs], dtype=np.float64) / nodes
+    cpu_part = np.array([max(spec.min_cpus, 1) for spec in specs], dtype=np.float64) / cpus
     if config.priority_favor_small:
         node_part, cpu_part = 1.0 - node_part, 1.0 - cpu_part
     return np.clip((node_part + cpu_part) / 2, 0.0, 1.0)
 
 
-def _partition_factors(snapshot: Snapshot, jobs: Sequence[Waiting]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _partition_factors(snapshot: Snapshot, specs: Sequence[JobSpec]) -> Column:
     factor = _factor_of_partitions(snapshot)
     by_names: dict[tuple[str, ...], float] = {}
     values = []
-    for each in jobs:
-        names = each.job.spec.partitions
+    for spec in specs:
+        names = spec.partitions
         value = by_names.get(names)
         if value is None:
             value = by_names[names] = max((factor.get(name, 0.0) for name in names), default=0.0)
@@ -156,32 +180,32 @@ def _factor_of_partitions(snapshot: Snapshot) -> dict[str, float]:
     return {name: view.partition.priority_job_factor / most for name, view in snapshot.partitions.items()}
 
 
-def _qos_factors(accounting: Accounting, jobs: Sequence[Waiting]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _qos_factors(accounting: Accounting, specs: Sequence[JobSpec]) -> Column:
     most = max((qos.priority for qos in accounting.qos), default=0)
     factor = {qos.name: qos.priority / most if most else 0.0 for qos in accounting.qos}
-    return np.array([factor.get(each.job.spec.qos, 0.0) for each in jobs], dtype=np.float64)
+    return np.array([factor.get(spec.qos, 0.0) for spec in specs], dtype=np.float64)
 
 
-def _assoc_factors(accounting: Accounting, jobs: Sequence[Waiting]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _assoc_factors(accounting: Accounting, specs: Sequence[JobSpec]) -> Column:
     most = max((assoc.priority or 0 for assoc in accounting.assocs), default=0)
     factor = {assoc.assoc_id: (assoc.priority or 0) / most if most else 0.0 for assoc in accounting.assocs}
-    return np.array([factor.get(each.job.spec.assoc_id, 0.0) for each in jobs], dtype=np.float64)
+    return np.array([factor.get(spec.assoc_id, 0.0) for spec in specs], dtype=np.float64)
 
 
 def _tres_points(
-    snapshot: Snapshot, jobs: Sequence[Waiting], config: ClusterConfig
+    snapshot: Snapshot, specs: Sequence[JobSpec], config: ClusterConfig
 ) -> list[tuple[tuple[str, float], ...]]:
     """PriorityWeightTRES: each TRES as part of the partition's, weighted."""
     points: list[tuple[tuple[str, float], ...]] = []
     wanted = weights(config.priority_weight_tres)
     totals: dict[tuple[str, str], int] = {}
-    for each in jobs:
+    for spec in specs:
         own: list[tuple[str, float]] = []
         for name, weight in wanted:
-            asked = count(each.job.spec.req_tres, name)
+            asked = count(spec.req_tres, name)
             if not asked:
                 continue
-            partition = each.job.spec.partitions[0] if each.job.spec.partitions else ""
+            partition = spec.partitions[0] if spec.partitions else ""
             key = (partition, name)
             if key not in totals:
                 totals[key] = _partition_total(snapshot, snapshot.partitions.get(partition), name)

@@ -79,7 +79,7 @@ class Session:
         self._licenses = _free_licenses(snapshot, config)
         self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, self._entries)
         self._owned = bool((snapshot.room.owner != NO_OWNER).any())
-        self.settled: dict[tuple[int, int], Blocked] = {}  # (group, partition): what stopped one stops its equals
+        self.settled: dict[int, Blocked] = {}  # group and partition: what stopped one stops its equals
         self._too_long: dict[_Key, float] = {}
         self._waiting_for: set[int] = set()
         self._promised: dict[int, int] = {}
@@ -205,6 +205,12 @@ class Session:
         self._has_promise.add(waiting.job.job_id)
         start, placement = found
         return reason, start, tuple(node.node for node in placement.allocation.nodes)
+
+    def promised_enough(self, view: PartitionView, blocked: Blocked) -> bool:
+        """Whether no later job that is blocked like this gets a promise in this partition."""
+        if blocked.reason != Reason.RESOURCES or blocked.detail:
+            return True
+        return self._promised.get(view.number, 0) >= self._settings.reserve
 
     def promise(self, waiting: Waiting, view: PartitionView) -> tuple[float, Placement] | None:
         """Reserve the earliest start."""

@@ -112,11 +112,13 @@ def _is_block(distribution: str | None) -> bool:
 class ShapeTable:
     """Interns shapes. Growing it never changes an answer; numbers are only names."""
 
-    __slots__ = ("_groups", "_known")
+    __slots__ = ("_groups", "_known", "samples", "shapes")
 
     def __init__(self) -> None:
         self._known: dict[_Key, Shape] = {}
         self._groups: dict[_Key, int] = {}
+        self.shapes: list[Shape] = []  # by number
+        self.samples: list[tuple[JobSpec, Shape]] = []  # one job of each group, by its number
 
     def of(self, spec: JobSpec) -> Shape:
         key = key_of(spec)
@@ -125,10 +127,14 @@ class ShapeTable:
             fields = Shape.__struct_fields__[1:]
             shape = Shape(number=len(self._known), **dict(zip(fields, key, strict=True)))  # type: ignore[arg-type]
             self._known[key] = shape
+            self.shapes.append(shape)
         return shape
 
-    def group(self, spec: JobSpec, shape: Shape) -> int:
-        """A number for jobs that differ in nothing that decides whether they may start: one verdict serves all."""
+    def group(self, spec: JobSpec, shape: Shape, het_job_id: int = 0) -> int:
+        """A number for jobs that differ in nothing that decides whether they may start: one verdict serves all.
+
+        The factors of their priorities are equal too, but for age and nice.
+        """
         key = (
             shape.number,
             spec.partitions,
@@ -142,8 +148,14 @@ class ShapeTable:
             spec.time_min,
             spec.deadline,
             spec.req_tres,
+            spec.preemptible,
+            het_job_id,
         )
-        return self._groups.setdefault(key, len(self._groups))
+        number = self._groups.get(key)
+        if number is None:
+            number = self._groups[key] = len(self.samples)
+            self.samples.append((spec, shape))
+        return number
 
     def __len__(self) -> int:
         return max(len(self._known), len(self._groups))

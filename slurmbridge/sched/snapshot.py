@@ -19,6 +19,7 @@ from slurmbridge.model.plan import Delta, Plan, Reservation
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.sched.choose import Bounds
 from slurmbridge.sched.columns import Bools, NodeColumns, build, with_changes
+from slurmbridge.sched.pending import NEVER, Pending
 from slurmbridge.sched.room import Hold, Room, empty_room, holds_of
 from slurmbridge.sched.shape import Shape, ShapeTable
 
@@ -49,7 +50,7 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def waiting_of(job: Job, shapes: ShapeTable) -> Waiting:
     """With what is derived."""
     shape = shapes.of(job.spec)
-    return Waiting(job=job, shape=shape, group=shapes.group(job.spec, shape))
+    return Waiting(job=job, shape=shape, group=shapes.group(job.spec, shape, job.het_job_id))
 
 
 class Running(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -68,7 +69,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     columns: NodeColumns
     room: Room
     partitions: Mapping[str, PartitionView]
-    waiting: Mapping[int, Waiting]
+    waiting: Mapping[int, Waiting]  # as the records came; what was told since is in `pending`
+    pending: Pending
     running: Mapping[int, Running]
     on_node: Mapping[int, Mapping[int, Hold]]  # row -> job id -> what it holds there
     usage: tuple[UsageRow, ...]
@@ -90,6 +92,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             room=empty_room(columns),
             partitions={},
             waiting={},
+            pending=Pending.empty(),
             running={},
             on_node={},
             usage=(),
@@ -128,21 +131,24 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """
         if not plan.verdicts and not plan.priorities:
             return self
-        waiting = dict(self.waiting)
-        for verdict in plan.verdicts:
-            known = waiting.get(verdict.job_id)
-            if known is not None:
-                job = msgspec.structs.replace(
-                    known.job, reason=verdict.reason, reason_text=verdict.detail, start_time=verdict.start
-                )
-                waiting[verdict.job_id] = msgspec.structs.replace(known, job=job)
-        for job_id, priority in plan.priorities:
-            known = waiting.get(job_id)
-            if known is not None:
-                waiting[job_id] = msgspec.structs.replace(
-                    known, job=msgspec.structs.replace(known.job, priority=priority)
-                )
-        return msgspec.structs.replace(self, waiting=waiting)
+        verdicts = [
+            (each.job_id, each.reason, each.detail, NEVER if each.start is None else each.start)
+            for each in plan.verdicts
+        ]
+        return msgspec.structs.replace(self, pending=self.pending.told(verdicts, plan.priorities))
+
+    def record(self, job_id: int) -> Job:
+        """A waiting job as it was last told."""
+        job, row = self.waiting[job_id].job, self.pending.row(job_id)
+        reason, detail = self.pending.codes.text(int(row["code"]))
+        start = float(row["start"])
+        return msgspec.structs.replace(
+            job,
+            priority=int(row["priority"]),
+            reason=reason,
+            reason_text=detail,
+            start_time=None if start == NEVER else start,
+        )
 
     def _with_nodes(self, config: ClusterConfig | None, nodes: tuple[Node, ...]) -> Self:
         if config is None:
@@ -216,16 +222,19 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         waiting, running = dict(self.waiting), dict(self.running)
         leaving: list[Running] = []
         coming: list[Running] = []
+        forgotten = [job_id for job_id in gone if job_id in waiting]
+        fresh: dict[int, Waiting] = {}
         for job in jobs:
-            waiting.pop(job.job_id, None)
+            if waiting.pop(job.job_id, None) is not None:
+                forgotten.append(job.job_id)
             before = running.get(job.job_id)
             if holds_resources(job):
                 if before is not None and before.job.allocation == job.allocation:
-                    running[job.job_id] = Running(job=job, holds=before.holds)
+                    running[job.job_id] = msgspec.structs.replace(before, job=job)
                     continue
                 coming.append(self._running(job, self.columns))
             elif job.state is JobState.PENDING:
-                waiting[job.job_id] = waiting_of(job, self.shapes)
+                waiting[job.job_id] = fresh[job.job_id] = waiting_of(job, self.shapes)
             if before is not None:
                 leaving.append(running.pop(job.job_id))
         for job_id in gone:
@@ -233,13 +242,18 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             left = running.pop(job_id, None)
             if left is not None:
                 leaving.append(left)
-        for each in coming:
-            running[each.job.job_id] = each
-        shapes = self.shapes
-        if len(shapes) > 1000 + 4 * len(waiting):
+        for started in coming:
+            running[started.job.job_id] = started
+        changes: dict[str, object] = {"waiting": waiting, "running": running}
+        pending = self.pending
+        if forgotten or fresh:
+            pending = pending.changed(forgotten, [(each.job, each.group) for each in fresh.values()])
+            changes["pending"] = pending
+        if len(self.shapes) > 1000 + 4 * len(waiting):
             shapes = ShapeTable()
-            waiting = {job_id: waiting_of(each.job, shapes) for job_id, each in waiting.items()}
-        changes: dict[str, object] = {"waiting": waiting, "running": running, "shapes": shapes}
+            again = {job_id: waiting_of(each.job, shapes) for job_id, each in waiting.items()}
+            groups = [again[job_id].group for job_id in pending.rows["id"].tolist()]
+            changes |= {"waiting": again, "shapes": shapes, "pending": pending.regrouped(groups)}
         if leaving or coming:
             changes["on_node"], changes["room"] = self._with_holds(leaving, coming)
         if leaving or coming or any(holds_resources(job) for job in jobs):

@@ -18,32 +18,50 @@ from slurmbridge.sched.session import Session
 from slurmbridge.sched.snapshot import PartitionView, Waiting
 
 
-def start_single(
-    session: Session, waiting: Waiting, view: PartitionView, starts: list[Start], running: Mapping[int, int]
-) -> Blocked | None:
+class Starts:
+    """What starts in a cycle. `running`: array id -> tasks that run already."""
+
+    __slots__ = ("_begun", "_running", "made")
+
+    def __init__(self, running: Mapping[int, int]) -> None:
+        self.made: list[Start] = []
+        self._running = running
+        self._begun: dict[int, set[int]] = {}  # array record -> tasks that start now
+
+    def room(self, waiting: Waiting) -> int | None:
+        """How many more tasks the array's limit lets go; None without limit."""
+        job = waiting.job
+        if not job.array_limit:
+            return None
+        array = job.array_job_id or job.job_id
+        return job.array_limit - self._running.get(array, 0) - len(self._begun.get(array, ()))
+
+    def begun(self, waiting: Waiting) -> set[int]:
+        """Tasks of an array that start now."""
+        return self._begun.setdefault(waiting.job.array_job_id or waiting.job.job_id, set())
+
+
+def start_single(session: Session, waiting: Waiting, view: PartitionView, starts: Starts) -> Blocked | None:
     """A plain job, or a task that split off an array (its array's limit counts)."""
     job = waiting.job
-    if job.array_limit and job.array_job_id:
-        begun = sum(1 for each in starts if each.array_task_id is not None and each.job_id == job.array_job_id)
-        if running.get(job.array_job_id, 0) + begun >= job.array_limit:
+    if job.array_job_id:
+        room = starts.room(waiting)
+        if room is not None and room <= 0:
             return Blocked(Reason.ARRAY_TASK_LIMIT)
     found = session.attempt(waiting, view)
     if isinstance(found, Blocked):
         return found
     session.start(waiting, view, found)
-    starts.append(Start(job_id=job.job_id, allocation=found.allocation))
+    if job.array_job_id and job.array_task_id is not None:
+        starts.begun(waiting).add(job.array_task_id)
+    starts.made.append(Start(job_id=job.job_id, allocation=found.allocation))
     return None
 
 
-def start_array(
-    session: Session, waiting: Waiting, view: PartitionView, starts: list[Start], running: Mapping[int, int]
-) -> Blocked | None:
+def start_array(session: Session, waiting: Waiting, view: PartitionView, starts: Starts) -> Blocked | None:
     """As many tasks of an array record as fit, lowest index first, up to %limit."""
     job = waiting.job
-    room = job.array_limit - running.get(job.array_job_id or job.job_id, 0) if job.array_limit else None
-    begun = {each.array_task_id for each in starts if each.job_id == job.job_id}
-    if room is not None:
-        room -= len(begun)
+    room, begun = starts.room(waiting), starts.begun(waiting)
     for first, last, step in job.tasks:
         for task in range(first, last + 1, step):
             if task in begun:
@@ -54,13 +72,14 @@ def start_array(
             if isinstance(found, Blocked):
                 return found
             session.start(waiting, view, found)
-            starts.append(Start(job_id=job.job_id, array_task_id=task, allocation=found.allocation))
+            begun.add(task)
+            starts.made.append(Start(job_id=job.job_id, array_task_id=task, allocation=found.allocation))
             if room is not None:
                 room -= 1
     return None
 
 
-def start_het(session: Session, group: Sequence[Waiting], starts: list[Start]) -> Blocked | None:
+def start_het(session: Session, group: Sequence[Waiting], starts: Starts) -> Blocked | None:
     """All components, the largest first, on nodes of their own (as Slurm's backfill places them) where there are enough
     nodes, else side by side.
     """
@@ -80,7 +99,7 @@ def start_het(session: Session, group: Sequence[Waiting], starts: list[Start]) -
                 used[hold.row] = True
             placed.append((waiting.job.het_offset, Start(job_id=waiting.job.job_id, allocation=placement.allocation)))
         else:
-            starts.extend(start for _, start in sorted(placed, key=lambda each: each[0]))
+            starts.made.extend(start for _, start in sorted(placed, key=lambda each: each[0]))
             return None
         session.restore(mark)
     return reason

@@ -160,7 +160,7 @@ def carried_out(snapshot: Snapshot, plan: Plan, now: float = NOW) -> Snapshot:
     fresh = 1 + max([*snapshot.waiting, *snapshot.running], default=0)
     records: dict[int, Job] = {}
     for start in plan.starts:
-        record = records.get(start.job_id) or snapshot.waiting[start.job_id].job
+        record = records.get(start.job_id) or snapshot.record(start.job_id)
         partition = snapshot.partitions[start.allocation.partition].partition
         minutes = record.spec.time_limit or partition.default_time or partition.max_time
         if start.array_task_id is None:
