@@ -110,6 +110,7 @@ class Daemon:
             await self.planning.stop()
             await self.runtime.stop(end_jobs=self.end_jobs)
             server.close()
+            controller.core.journal.hand_over()
         finally:
             store.close()
         log.info("event=daemon.down pid=%d", os.getpid())

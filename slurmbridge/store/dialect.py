@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from slurmbridge.errors import StoreError
 from slurmbridge.store import schema
@@ -79,6 +79,20 @@ def error_code(error: BaseException) -> int:
     """SQLite's primary result code of a driver error, 0 when there is none."""
     code = getattr(getattr(error, "orig", error), "sqlite_errorcode", 0)
     return int(code or 0) & 0xFF
+
+
+def driver(connection: Connection) -> sqlite3.Connection:
+    """The driver's own connection, for statements that are sent over and over."""
+    own = connection.connection.driver_connection
+    assert isinstance(own, sqlite3.Connection)
+    return own
+
+
+def wrapped(error: sqlite3.Error) -> DBAPIError:
+    """An error of `driver`'s as SQLAlchemy would have raised it."""
+    found = DBAPIError.instance(None, None, error, sqlite3.Error)
+    assert isinstance(found, DBAPIError)
+    return found
 
 
 def is_damaged(error: BaseException) -> bool:

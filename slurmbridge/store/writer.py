@@ -8,6 +8,7 @@ fail at once, everything else stays in order and is tried again until it is dura
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -178,14 +179,22 @@ class Writer:
                 for op in request.ops:
                     batch.add(op)
             connection = self._open()
+            own = dialect.driver(connection)
             try:
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-                batch.apply(connection)
-                connection.commit()
+                own.execute("BEGIN IMMEDIATE")
+                batch.apply(connection, own)
+                if connection.in_transaction():  # something went through SQLAlchemy
+                    connection.commit()
+                else:
+                    own.commit()
             except BaseException:
                 connection.rollback()
+                if own.in_transaction:
+                    own.rollback()
                 raise
         except Exception as error:  # judged by the caller: of the disk, or of one request
+            if isinstance(error, sqlite3.Error):
+                error = dialect.wrapped(error)
             if isinstance(error, DBAPIError) and _is_of_the_disk(error):
                 self._forget_connection()
             return error

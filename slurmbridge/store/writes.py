@@ -6,6 +6,7 @@ also keeps what the writer knows of the database, so that no row is read twice: 
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -114,9 +115,9 @@ class Batch:
         """Gather one op; later ones see what earlier ones did."""
         _GATHER[type(op)](self, op)
 
-    def apply(self, connection: Connection) -> None:
-        """Send everything; the caller begins and commits."""
-        many = connection.exec_driver_sql
+    def apply(self, connection: Connection, own: sqlite3.Connection) -> None:
+        """Send everything; the caller begins and commits. `own`: the driver's part of the connection."""
+        many = own.executemany
         for statement, rows in (
             (PUT_BLOB, list(self._blobs.items())),
             (PUT_SPEC, list(self._specs.items())),
@@ -128,9 +129,10 @@ class Batch:
         ):
             if rows:
                 many(statement, rows)
-        self._roll_up(connection)
+        if self._finished:
+            self._roll_up(own)
         for kind in self._cleared:
-            many("DELETE FROM entities WHERE kind = ?", (kind,))
+            own.execute("DELETE FROM entities WHERE kind = ?", (kind,))
         if self._nodes:
             _put_events(connection, self._nodes)
         rest: tuple[tuple[str, list[Any]], ...] = (
@@ -144,10 +146,11 @@ class Batch:
                 many(statement, rows)
         for mail_id, data in self._mails.items():
             if data is None:
-                many("DELETE FROM mail WHERE mail_id = ?", (mail_id,))
+                own.execute("DELETE FROM mail WHERE mail_id = ?", (mail_id,))
             else:
-                many(PUT_MAIL, (mail_id, data))
-        purging.apply(connection, self._purges)
+                own.execute(PUT_MAIL, (mail_id, data))
+        if self._purges:
+            purging.apply(connection, self._purges)
 
     # what each op brings
 
@@ -232,19 +235,19 @@ class Batch:
         else:
             self._marks[op.name] = op.value
 
-    def _roll_up(self, connection: Connection) -> None:
+    def _roll_up(self, own: sqlite3.Connection) -> None:
         """Charge finished runs that were not yet charged, in the transaction that marks them."""
         for keys in records.chunks(list(self._finished), 400):
             marks = ",".join("?" * len(keys))
-            fresh = connection.exec_driver_sql(
+            fresh = own.execute(
                 f"SELECT job_id, restarts FROM runs WHERE rolled = 0 AND job_id IN ({marks})",
                 tuple(number for number, _ in keys),
-            ).all()
+            ).fetchall()
             wanted = set(keys)
             charged = [(number, restarts) for number, restarts in fresh if (number, restarts) in wanted]
             if not charged:
                 continue
-            connection.exec_driver_sql("UPDATE runs SET rolled = 1 WHERE job_id = ? AND restarts = ?", charged)
+            own.executemany("UPDATE runs SET rolled = 1 WHERE job_id = ? AND restarts = ?", charged)
             for key in charged:
                 job = self._finished[key]
                 assoc_id = job.spec.assoc_id
