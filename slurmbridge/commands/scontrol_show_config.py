@@ -109,6 +109,11 @@ def _computed(name: str, config: ClusterConfig, eyes: Eyes) -> str | None:
         return str(max(10000, config.max_job_count * 2 + len(config.nodes) * 4))
     if name == "AccountingStoragePort" and name not in dict(config.values):
         return "6819" if "slurmdbd" in dict(config.values).get("AccountingStorageType", "") else "0"
+    if name == "PreemptMode":
+        return config.preempt_mode
+    if name == "PreemptExemptTime":
+        off = dict(config.values).get(name) == "-1"
+        return "NONE" if off else durations.render_elapsed(config.preempt_exempt_time)
     if name == "MessageTimeout":
         return f"{config.message_timeout} sec"
     return None
@@ -141,7 +146,7 @@ def _render(key: ConfKey, text: str) -> str:
         return "UNLIMITED" if text in ("0", "UNLIMITED", "INFINITE") else _number(text)
     if kind is Kind.LEVEL:
         return _LEVELS[int(text)] if text.isdigit() and int(text) < len(_LEVELS) else text.lower()
-    if key.name in ("PreemptMode", "PropagateResourceLimits"):
+    if key.name == "PropagateResourceLimits":
         return text.upper()
     if key.name == "SuspendTime" and text == "-1":
         return "INFINITE"

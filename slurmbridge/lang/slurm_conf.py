@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from slurmbridge.errors import ConfigError
+from slurmbridge.lang import slurm_conf_preempt
 from slurmbridge.lang import slurm_conf_values as values
 from slurmbridge.lang.slurm_conf_dbd import NAME as DBD
 from slurmbridge.lang.slurm_conf_dbd import WITHOUT_EFFECT as DBD_KEYS
@@ -37,6 +38,7 @@ WHOLE_FILES = {
 COMPANIONS = (DBD, "gres.conf", *WHOLE_FILES)
 """Files beside slurm.conf that belong to the cluster's description; any of them may be absent."""
 IGNORED_RECORDS = ("poweraction",)
+_BY_TIER = ("partitionname preemptmode", "partitionname gracetime")
 
 
 def why_without_effect(key: str) -> str:
@@ -47,6 +49,8 @@ def why_without_effect(key: str) -> str:
     if record == DBD:
         return DBD_KEYS.get(name, "")
     if name:
+    if record in ("PreemptMode", "PreemptParameters"):
+        return slurm_conf_preempt.why(record, name)
         tables = {"NodeName": NODE_KEYS, "PartitionName": {**PARTITION_KEYS, **SHOWN_ONLY}}
         return tables.get(record, {}).get(name.lower(), "")
     if key in WHOLE_FILES:
@@ -95,6 +99,10 @@ def read_cluster(files: Mapping[str, str], conf_name: str, *, cpus: int, memory_
     config = ClusterConfig(
         conf_file=conf_name,
         nodes=tuple(nodes.confs.values()) or tuple(_machine(cpus, memory_mib, "localhost", 1)),
+    slurm_conf_preempt.check(plain)
+    notes += slurm_conf_preempt.notes(plain)
+    if "preempttype" in plain and plain["preempttype"].value.lower() == "preempt/partition_prio":
+        notes = [note for note in notes if note[2].lower() not in _BY_TIER]
         partitions=partitions,
         down_nodes=read_down_nodes(records["downnodes"], nodes),
         gres_types=gres_types,

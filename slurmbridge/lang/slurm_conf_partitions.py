@@ -11,13 +11,14 @@ from typing import Any
 
 import msgspec
 
+from slurmbridge.lang import slurm_conf_preempt
 from slurmbridge.lang import slurm_conf_values as values
 from slurmbridge.lang.slurm_conf_lines import ConfLine, Pair
 from slurmbridge.lang.slurm_conf_nodes import Nodes, members
 from slurmbridge.model.cluster import Partition
 from slurmbridge.model.states import PartitionState
 
-PREEMPT_MODES = ("OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND", "WITHIN", "PRIORITY")
+BY_TIER = "partitions say how their jobs are preempted only with PreemptType=preempt/partition_prio"
 WITHOUT_EFFECT = {
     "alternate": "jobs stay in the partition that they asked for",
     "cpubind": "tasks are bound as their step asks",
@@ -30,11 +31,11 @@ WITHOUT_EFFECT = {
 SHOWN_ONLY = {
     "allocnodes": "jobs may be submitted from every host that reaches the daemon",
     "exclusivetopo": "switches are not known to the scheduler in this release",
-    "gracetime": "running jobs are not preempted in this release",
+    "gracetime": BY_TIER,
     "maxcpuspersocket": "CPUs of a node are not limited by socket",
     "maxmempercpu": "a job's memory is limited by its nodes alone",
     "maxmempernode": "a job's memory is limited by its nodes alone",
-    "preemptmode": "running jobs are not preempted in this release",
+    "preemptmode": BY_TIER,
     "suspendtime": "nodes are not switched off",
     "defcpupergpu": "jobs get the CPUs that they ask for",
     "defmempergpu": "memory per GPU is that of the cluster",
@@ -72,13 +73,6 @@ def _exclusive(pair: Pair) -> tuple[tuple[str, Any], ...]:
     if found is None:
         raise pair.error(f'Bad value "{pair.value}" for Exclusive= (use NO, NODE, USER, TOPO)')
     return found
-
-
-def _preempt_mode(pair: Pair) -> str:
-    words = [word.strip().upper() for word in pair.value.split(",")]
-    if any(word not in PREEMPT_MODES for word in words):
-        raise pair.error(f"PreemptMode={pair.value} invalid")
-    return ",".join(words)
 
 
 def _over_time(pair: Pair) -> int | None:
@@ -129,7 +123,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Pair], Any]]] = {
     "oversubscribe": ("oversubscribe", _oversubscribe),
     "shared": ("oversubscribe", _oversubscribe),
     "overtimelimit": ("over_time_limit", _over_time),
-    "preemptmode": ("preempt_mode", _preempt_mode),
+    "preemptmode": ("preempt_mode", slurm_conf_preempt.read_mode),
     "priorityjobfactor": ("priority_job_factor", _count),
     "prioritytier": ("priority_tier", _count),
     "qos": ("qos", _text),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from slurmbridge.errors import LangError
-from slurmbridge.lang import durations
+from slurmbridge.lang import durations, slurm_conf_preempt
 from slurmbridge.lang import slurm_conf_values as values
 from slurmbridge.lang.slurm_conf_keys import ConfKey, Kind
 from slurmbridge.lang.slurm_conf_lines import Pair
@@ -34,7 +34,6 @@ _IMPLIED: Final = {
 }
 _ENFORCE_ALIASES: Final = {"association": "associations", "limit": "limits", "wckey": "wckeys"}
 _RLIMITS: Final = ("ALL", "NONE", "AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK")
-_PREEMPT: Final = ("OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND", "WITHIN", "PRIORITY")
 _SMALL_KINDS: Final = (Kind.SMALL, Kind.SECONDS, Kind.MINUTES, Kind.RATE, Kind.PERCENT)
 _NUMBER_KINDS: Final = (Kind.NUMBER, Kind.MEMORY, Kind.MICROSECONDS)
 
@@ -89,13 +88,6 @@ def _select(pair: Pair) -> frozenset[str]:
         if word.upper() not in SELECT_PARAMETERS:
             raise pair.error(f"Bad SelectTypeParameter: {word}")
     return frozenset(word.upper() for word in words)
-
-
-def _preempt_mode(pair: Pair) -> str:
-    words = [word.upper() for word in values.names(pair)]
-    if any(word not in _PREEMPT for word in words):
-        raise pair.error(f"PreemptMode={pair.value} invalid")
-    return ",".join(words)
 
 
 def _rlimits(pair: Pair) -> tuple[str, ...]:
@@ -190,8 +182,10 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Pair], Any]]]] = {
     "prioritymaxage": ("priority_max_age", _seconds),
     "prioritydecayhalflife": ("priority_decay_half_life", _seconds),
     "priorityfavorsmall": ("priority_favor_small", values.switch),
-    "preempttype": ("preempt_type", _lower),
-    "preemptmode": ("preempt_mode", _preempt_mode),
+    "preempttype": ("preempt_type", slurm_conf_preempt.read_type),
+    "preemptmode": ("preempt_mode", slurm_conf_preempt.read_mode),
+    "preemptexempttime": ("preempt_exempt_time", slurm_conf_preempt.read_exempt_time),
+    "preemptparameters": ("preempt_parameters", slurm_conf_preempt.read_parameters),
     "schedulertype": ("scheduler_type", _lower),
     "schedulerparameters": ("scheduler_parameters", _text),
     "dependencyparameters": ("dependency_parameters", _text),

@@ -114,6 +114,8 @@ def test_an_include_that_includes_itself_ends_in_an_error() -> None:
         ("EnforcePartLimits=zzz", "Bad EnforcePartLimits: zzz"),
         ("SelectTypeParameters=zzz", "Bad SelectTypeParameter: zzz"),
         ("PreemptMode=zzz", "PreemptMode=zzz invalid"),
+        ("PartitionName=p PreemptMode=zzz", "PreemptMode=zzz invalid"),
+        ("PartitionName=p GraceTime=-1", "GraceTime value (-1) is less than zero"),
         ("PriorityMaxAge=zzz", 'Bad value "zzz" for PriorityMaxAge'),
         ("AccountingStorageEnforce=zzz", "Invalid parameter for AccountingStorageEnforce: zzz"),
         ("PropagateResourceLimits=zzz", "Bad rlimit name: ZZZ"),
