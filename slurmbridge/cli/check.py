@@ -28,17 +28,17 @@ def lint(scripts: Sequence[str]) -> int:
     return worst
 
 
-def config(file: str | None) -> int:
-    """Read FILE as the daemon would; 1 with file, line and reason when it would refuse it."""
+def config(file: str | None, site: str | None = None) -> int:
+    """Read FILE, and a site file, as the daemon would; 1 with file, line and reason when it would refuse one."""
     from slurmbridge.commands.check_config import report
     from slurmbridge.daemon import configuration
 
-    if not file:
+    if not file and not site:
         sys.stderr.write("slurmbridge: error: no file named and SLURM_CONF is not set\n")
         return 2
-    file = os.path.abspath(file)
+    file = os.path.abspath(file) if file else None
     try:
-        cluster = configuration.read(file)
+        cluster = configuration.read(file, os.path.abspath(site) if site else None)
     except ConfigError as fault:
         sys.stderr.write(f"slurmbridge: error: {fault}\n")
         return 1

@@ -18,7 +18,7 @@ _OPERANDS = {
     "backup": "@files",
     "restore": "@files",
 }
-_VALUES = {"state": Values(source="folders"), "slurm-conf": Values(source="files")}
+_VALUES = {"state": Values(source="folders"), "slurm-conf": Values(source="files"), "site": Values(source="files")}
 
 
 def described() -> Described:

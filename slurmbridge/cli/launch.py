@@ -21,28 +21,28 @@ WATCH_S = 0.2
 OVERFLOW_UID = 65534
 
 
-def up(*, slurm_conf: str | None, state: str | None, detach: bool) -> int:
+def up(*, slurm_conf: str | None, state: str | None, detach: bool, site: str | None = None) -> int:
     place = instance.locate(state)
     if os.geteuid() == OVERFLOW_UID:
         return refuse("the overflow user (nobody) may not run a daemon: it stands for everybody whose uid is not known")
     pid = instance.running_pid(place)
     if pid is not None:
         return refuse(f"a daemon runs already with the state folder {place.state} (pid={pid})")
-    if slurm_conf is not None:
-        slurm_conf = os.path.abspath(slurm_conf)
+    slurm_conf, site = (None if name is None else os.path.abspath(name) for name in (slurm_conf, site))
+    for name in filter(None, (slurm_conf, site)):
         try:
-            with open(slurm_conf, "rb"):
+            with open(name, "rb"):
                 pass
         except OSError as fault:
-            return refuse(f"{slurm_conf}: {fault.strerror}")
+            return refuse(f"{name}: {fault.strerror}")
     try:
         make_state(place.state)
     except OSError as fault:
         return refuse(f"state folder {place.state}: {fault.strerror}")
     if detach:
-        return detached(slurm_conf, place)
+        return detached(slurm_conf, site, place)
     try:
-        return serve(slurm_conf, place, detach=False, ready=None)
+        return serve(slurm_conf, site, place, detach=False, ready=None)
     except BridgeError as fault:
         return refuse(str(fault))
 
@@ -67,13 +67,15 @@ def make_state(folder: str) -> None:
         os.chmod(folder, mode)
 
 
-def serve(slurm_conf: str | None, place: instance.Instance, *, detach: bool, ready: int | None) -> int:
+def serve(
+    slurm_conf: str | None, site: str | None, place: instance.Instance, *, detach: bool, ready: int | None
+) -> int:  # fmt: skip
     from slurmbridge.daemon.main import run
 
-    return run(slurm_conf=slurm_conf, state=place.state, detach=detach, ready_fd=ready)
+    return run(slurm_conf=slurm_conf, site=site, state=place.state, detach=detach, ready_fd=ready)
 
 
-def detached(slurm_conf: str | None, place: instance.Instance) -> int:
+def detached(slurm_conf: str | None, site: str | None, place: instance.Instance) -> int:
     """Fork twice, wait for the word."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -86,7 +88,7 @@ def detached(slurm_conf: str | None, place: instance.Instance) -> int:
         try:
             os.write(writer, b"pid %d\n" % os.getpid())
             redirect(place.state)
-            code = serve(slurm_conf, place, detach=True, ready=writer)
+            code = serve(slurm_conf, site, place, detach=True, ready=writer)
         except BridgeError as fault:
             tell(writer, str(fault))
         except BaseException as fault:

@@ -35,7 +35,7 @@ def main() -> None:
 @click.option("--kube", is_flag=True, help="Run jobs as pods of a Kubernetes cluster.")
 @click.option("--kubeconfig", metavar="FILE", hidden=True)
 @click.option("--namespace", metavar="NS", hidden=True)
-@click.option("--site", metavar="FILE", hidden=True)
+@click.option("--site", metavar="FILE", help="A site file: node pools for quotas (YAML).")
 @click.option("--listen", metavar="HOST:PORT", hidden=True)
 @click.option("--advertise", metavar="HOST:PORT", hidden=True)
 def up(
@@ -50,11 +50,11 @@ def up(
     advertise: str | None,
 ) -> None:
     """Start the daemon."""
-    if kube or kubeconfig or namespace or site or listen or advertise:
+    if kube or kubeconfig or namespace or listen or advertise:
         raise click.ClickException("this release runs jobs on virtual nodes only: --kube and its options come later")
     from slurmbridge.cli import launch
 
-    sys.exit(launch.up(slurm_conf=slurm_conf or None, state=state, detach=detach))
+    sys.exit(launch.up(slurm_conf=slurm_conf or None, site=site, state=state, detach=detach))
 
 
 @main.command()
@@ -121,11 +121,12 @@ def lint(scripts: tuple[str, ...]) -> None:
 
 @main.command("check-config")
 @click.argument("file", required=False, envvar="SLURM_CONF")
-def check_config(file: str | None) -> None:
-    """Read a slurm.conf and list the keys that have no meaning here."""
+@click.option("--site", metavar="FILE", help="A site file, read together with it.")
+def check_config(file: str | None, site: str | None) -> None:
+    """Read a slurm.conf, or a site file, and list the keys that have no meaning here."""
     from slurmbridge.cli import check
 
-    sys.exit(check.config(file))
+    sys.exit(check.config(file, site))
 
 
 @main.command()

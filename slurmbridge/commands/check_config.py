@@ -5,8 +5,9 @@ One line for each key without effect, with its place and the reason, then the si
 
 from __future__ import annotations
 
+from slurmbridge.lang.hostlist import compress
 from slurmbridge.lang.slurm_conf import why_without_effect
-from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.cluster import ClusterConfig, Pool
 
 
 def report(config: ClusterConfig) -> str:
@@ -15,5 +16,12 @@ def report(config: ClusterConfig) -> str:
     for place, line, key in config.without_effect:
         why = why_without_effect(key)
         lines.append(f"{place}:{line}: {key} has no effect here" + (f": {why}" if why else ""))
-    lines.append(f"{config.conf_file}: {len(config.nodes)} nodes, {len(config.partitions)} partitions")
+    counts = f"{len(config.nodes)} nodes, {len(config.partitions)} partitions"
+    lines.append(f"{config.conf_file}: {counts}" if config.conf_file else counts)
+    if config.pools:
+        lines += [f"pool {pool.name}: {_nodes(pool)}" for pool in config.all_pools]
     return "\n".join(lines) + "\n"
+
+
+def _nodes(pool: Pool) -> str:
+    return f"{compress(pool.nodes)}, placement {pool.placement}" if pool.nodes else "no nodes"

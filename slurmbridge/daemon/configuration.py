@@ -27,8 +27,22 @@ def host_name() -> str:
     return socket.gethostname().split(".")[0]
 
 
-def read(path: str | None) -> ClusterConfig:
-    """The configuration, ConfigError with file and line when it is wrong. None: this machine as virtual nodes."""
+def read(path: str | None, site: str | None = None) -> ClusterConfig:
+    """The configuration, ConfigError with file and line when it is wrong. None: this machine as virtual nodes, no
+    site file."""
+    config = _read_conf(path)
+    if site is None:
+        return config
+    from slurmbridge.lang.site_file import read_site, with_site  # a parser that is slow to load, for few
+
+    try:
+        text = _text(site)
+    except OSError as fault:
+        raise ConfigError(fault.strerror or str(fault), file=site) from fault
+    return with_site(config, read_site(text, site))
+
+
+def _read_conf(path: str | None) -> ClusterConfig:
     cpus, memory = machine_size()
     if path is None:
         config = slurm_conf.default_cluster(cpus=cpus, memory_mib=memory, host=host_name())
@@ -71,16 +85,21 @@ def _collect(path: str, files: dict[str, str]) -> None:
         if name in files:
             continue
         try:
-            with open(name, "rb") as stream:
-                data = stream.read(MAX_FILE + 1)
+            files[name] = _text(name)
         except OSError as fault:
             if name != path:
                 continue  # the reader says which line names it
             raise ConfigError(fault.strerror or str(fault), file=name) from fault
-        if len(data) > MAX_FILE:
-            raise ConfigError("the file is too large", file=name)
-        files[name] = data.decode("utf-8", "surrogateescape")
         queue += [
             included if os.path.isabs(included) else os.path.join(os.path.dirname(path), included)
             for included in slurm_conf.included_files(files[name])
         ]
+
+
+def _text(name: str) -> str:
+    """A whole file. OSError: it cannot be read."""
+    with open(name, "rb") as stream:
+        data = stream.read(MAX_FILE + 1)
+    if len(data) > MAX_FILE:
+        raise ConfigError("the file is too large", file=name)
+    return data.decode("utf-8", "surrogateescape")

@@ -38,7 +38,9 @@ DEADLINE_EVERY_S = 5.0
 BACKLOG = 512
 
 
-def run(*, slurm_conf: str | None, state: str, detach: bool, ready_fd: int | None) -> int:
+def run(
+    *, slurm_conf: str | None, state: str, detach: bool, ready_fd: int | None, site: str | None = None
+) -> int:  # fmt: skip
     """Serve; returns the exit status. BridgeError: it did not come up, with the reason."""
     os.umask(0o022)
     logging.basicConfig(
@@ -51,8 +53,8 @@ def run(*, slurm_conf: str | None, state: str, detach: bool, ready_fd: int | Non
     lock.take()
     runtime = LocalRuntime(state)
     try:
-        config = configuration.read(slurm_conf)
-        daemon = Daemon(config, slurm_conf, state, runtime)
+        config = configuration.read(slurm_conf, site)
+        daemon = Daemon(config, slurm_conf, state, runtime, site)
         asyncio.run(daemon.serve(ready_fd))
     finally:
         runtime.close()
@@ -66,7 +68,15 @@ def socket_path(state: str) -> str:
 
 
 class Daemon:
-    def __init__(self, config: ClusterConfig, conf_path: str | None, state: str, runtime: LocalRuntime) -> None:
+    def __init__(
+        self,
+        config: ClusterConfig,
+        conf_path: str | None,
+        state: str,
+        runtime: LocalRuntime,
+        site_path: str | None = None,
+    ) -> None:
+        self.site_path = site_path
         self.config, self.conf_path, self.state, self.runtime = config, conf_path, state, runtime
         self.socket_path = socket_path(state)
         self.stopping = asyncio.Event()
@@ -130,7 +140,7 @@ class Daemon:
             estimate=self.planning.estimate,
             factors=self.planning.factors,
             shares=self.planning.shares,
-            read_config=lambda: configuration.read(self.conf_path),
+            read_config=lambda: configuration.read(self.conf_path, self.site_path),
             shut_down=self._shut_down,
         )
         self.service = Service(memory, self.controller.performer, time.time, self.runtime.take_over)

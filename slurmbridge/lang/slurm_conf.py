@@ -14,6 +14,7 @@ import msgspec
 
 from slurmbridge.errors import ConfigError
 from slurmbridge.lang import slurm_conf_preempt
+from slurmbridge.lang import site_fields
 from slurmbridge.lang import slurm_conf_values as values
 from slurmbridge.lang.slurm_conf_dbd import NAME as DBD
 from slurmbridge.lang.slurm_conf_dbd import WITHOUT_EFFECT as DBD_KEYS
@@ -45,6 +46,9 @@ def why_without_effect(key: str) -> str:
     """The reason of a key listed in `ClusterConfig.without_effect`; empty for a remark that speaks for itself."""
     if key == DBD:
         return "it cannot be read by this user; everything is kept for ever"
+    of_site = site_fields.why_without_effect(key)
+    if of_site is not None:
+        return of_site
     record, _, name = key.partition(" ")
     if record == DBD:
         return DBD_KEYS.get(name, "")

@@ -17,6 +17,7 @@ from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.names import Names, UserRecord
 from slurmbridge.daemon.plans import Plans
+from slurmbridge.lang.site_file import read_site, with_site
 from slurmbridge.lang.slurm_conf import read_cluster
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
@@ -73,8 +74,8 @@ class TestNames(Names):
 class Site:
     """One controller; `restart` makes another from what the store remembers."""
 
-    def __init__(self, conf: str = CONF) -> None:
-        self.conf = conf  # the file as `scontrol reconfigure` finds it
+    def __init__(self, conf: str = CONF, site_file: str = "") -> None:
+        self.conf, self.site_file = conf, site_file  # the files as `scontrol reconfigure` finds them
         self.config: ClusterConfig = self.read_config()
         self.store = MemoryStore()
         self.runtime = MemoryRuntime(START)
@@ -102,7 +103,8 @@ class Site:
         await self.settle()
 
     def read_config(self) -> ClusterConfig:
-        return read_cluster({"slurm.conf": self.conf}, "slurm.conf", cpus=8, memory_mib=16000)
+        config = read_cluster({"slurm.conf": self.conf}, "slurm.conf", cpus=8, memory_mib=16000)
+        return with_site(config, read_site(self.site_file, "site.yaml"))
 
     async def restart(self) -> None:
         """As after kill -9: memory is gone, store and runs are not."""

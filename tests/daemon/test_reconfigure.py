@@ -203,3 +203,31 @@ async def test_what_operators_change_of_a_node_outlives_other_changes(made: Site
     await made.settle()
     job = await made.submit("-C fast")
     assert (await made.run(f"squeue -h -j {job} -o '%T %N'")).out == "RUNNING n2\n"
+
+
+@rule
+async def test_the_site_file_is_read_again(made: Site) -> None:
+    add = "sacctmgr -i add account ml QueuePriority=2 pool=gpu"
+    assert "there is no node pool 'gpu'" in (await made.run(add, user="root")).err
+    made.site_file = "pools:\n  gpu:\n    nodes: n[1-2]\n"
+    assert (await made.run("scontrol reconfigure", user="root")).code == 0
+    assert [pool.name for pool in made.controller.memory.config.all_pools] == ["gpu", "default"]
+    assert (await made.run(add, user="root")).code == 0
+    made.site_file = "pools:\n  gpu:\n    nodes: n[1-9]\n"
+    wrong = await made.run("scontrol reconfigure", user="root")
+    assert wrong.code == 1
+    assert made.controller.memory.config.all_pools[0].nodes == ("n1", "n2")
+
+
+@rule
+async def test_what_runs_is_counted_in_the_pools_of_its_nodes(made: Site) -> None:
+    made.site_file = "pools:\n  left:\n    nodes: n[1-2]\n"
+    await made.run("scontrol reconfigure", user="root")
+    await made.run("sacctmgr -i add account ml DeservedTRES=cpu=4 pool=left", user="root")
+    await made.run("sacctmgr -i add user alice account=ml", user="root")
+    await made.submit("-A ml -w n[2-3] -N2 -n10 --ntasks-per-node=5")
+    shown = await made.run("sshare -nP -A ml -u alice -o account,user,pool,deservedtres,alloctres", user="root")
+    assert shown.out == (
+        "ml||left|cpu=4|cpu=5,mem=500M\nml||default||cpu=5,mem=500M\n"
+        " ml|alice|left||cpu=5,mem=500M\n ml|alice|default||cpu=5,mem=500M\n"
+    )

@@ -1,0 +1,25 @@
+"""Which fields has a site file, and why has a field no effect on virtual nodes? Tables of `site_file`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SECTIONS: Final = ("defaults", "partitions", "pools")
+POD_FIELDS: Final = (
+    "env", "image", "imagePullSecrets", "nodeSelector", "priorityClassName", "resources", "runtimeClassName",
+    "securityContext", "tolerations", "volumeMounts", "volumes",
+)  # fmt: skip
+"""Of pods, in Kubernetes' words and shapes."""
+DEVICE_FIELDS: Final = ("gpuMemoryReserveMiB", "gpuSharing")
+POOL_FIELDS: Final = ("nodes", "nodeSelector", "placement", "devicePlacement")
+PLACEMENTS: Final = ("binpack", "spread")
+WHY: Final = "jobs on virtual nodes are processes of this machine, not pods"
+WHY_DEVICES: Final = "virtual nodes have no real devices"
+
+
+def why_without_effect(key: str) -> str | None:
+    """The reason of a note of `read_site`; None for a key of another file."""
+    section, _, name = key.partition(" ")
+    if section not in ("defaults", "partitions"):
+        return None
+    return WHY_DEVICES if name in DEVICE_FIELDS else WHY

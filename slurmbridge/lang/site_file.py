@@ -1,0 +1,212 @@
+"""What does a site file say? Node pools, and what pods of partitions are like: YAML beside slurm.conf.
+
+Strict: a key that is not known, a value of another kind, a node that is not there or that is in two pools is an error
+with its line. Fields of pods are in Kubernetes' own words; on virtual nodes there are no pods, so they are listed as
+without effect. Pure: the text comes in, `with_site` puts what it says into the configuration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import cast
+
+import msgspec
+import yaml
+from msgspec.structs import replace
+
+from slurmbridge.errors import ConfigError, LangError
+from slurmbridge.lang import hostlist
+from slurmbridge.lang.site_fields import DEVICE_FIELDS, PLACEMENTS, POD_FIELDS, POOL_FIELDS, SECTIONS
+from slurmbridge.model.cluster import ClusterConfig, Partition, Placement, Pool
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
+
+
+class DeclaredPool(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool as written: `hosts` is its host list, not yet expanded."""
+
+    pool: Pool
+    line: int
+    hosts: str = ""
+
+
+class PartitionPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """`placement` of a partition, "" = of `defaults`."""
+
+    name: str
+    line: int
+    placement: str = ""
+
+
+class SiteFile(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the file says that has a meaning on virtual nodes; the rest as notes (file, line, key)."""
+
+    file: str
+    pools: tuple[DeclaredPool, ...] = ()
+    placement: str = ""
+    partitions: tuple[PartitionPlace, ...] = ()
+    notes: tuple[tuple[str, int, str], ...] = ()
+
+
+class _Reader:
+    """One file's nodes; every complaint has its line."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.notes: list[tuple[str, int, str]] = []
+
+    def wrong(self, node: yaml.Node, message: str) -> ConfigError:
+        return ConfigError(message, file=self.file, line=node.start_mark.line + 1)
+
+    def pairs(self, node: yaml.Node, what: str) -> Iterator[tuple[str, yaml.Node, yaml.Node]]:
+        """(key, its node, value) of a mapping; nothing written counts as an empty one."""
+        if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
+            return
+        if not isinstance(node, yaml.MappingNode):
+            raise self.wrong(node, f"{what} is not a mapping")
+        seen: set[str] = set()
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self.wrong(key, f"a key of {what} is not a word")
+            if key.value in seen:
+                raise self.wrong(key, f"{key.value} is there twice in {what}")
+            seen.add(key.value)
+            yield key.value, key, value
+
+    def text(self, node: yaml.Node, what: str) -> str:
+        if not isinstance(node, yaml.ScalarNode) or not node.value:
+            raise self.wrong(node, f"{what} is not a text")
+        return str(node.value)
+
+    def placement(self, node: yaml.Node, what: str) -> Placement:
+        text = self.text(node, what)
+        if text not in PLACEMENTS:
+            raise self.wrong(node, f"{what} is {' or '.join(PLACEMENTS)}, not '{text}'")
+        return cast(Placement, text)
+
+    def pod_fields(self, node: yaml.Node, section: str, what: str) -> str:
+        """The placement among them; the others become notes."""
+        placement = ""
+        for key, at, value in self.pairs(node, what):
+            if key == "placement":
+                placement = self.placement(value, f"placement of {what}")
+            elif key in POD_FIELDS or key in DEVICE_FIELDS:
+                self.notes.append((self.file, at.start_mark.line + 1, f"{section} {key}"))
+            else:
+                known = ", ".join(sorted((*POD_FIELDS, *DEVICE_FIELDS, "placement"), key=str.lower))
+                raise self.wrong(at, f"{what} has no field '{key}'; fields are {known}")
+        return placement
+
+    def pool(self, name: str, at: yaml.Node, node: yaml.Node) -> DeclaredPool:
+        if not _NAME.fullmatch(name):
+            raise self.wrong(at, f"'{name}' is no name for a pool: letters, digits, '.', '_' and '-'")
+        pool, hosts = Pool(name=name), ""
+        given: set[str] = set()
+        for key, where, value in self.pairs(node, f"pool {name}"):
+            given.add(key)
+            if key == "nodes":
+                hosts = self.text(value, f"nodes of pool {name}")
+            elif key == "nodeSelector":
+                labels = self.pairs(value, f"nodeSelector of pool {name}")
+                pool = replace(
+                    pool, node_selector=tuple((label, self.text(each, f"label {label}")) for label, _, each in labels)
+                )
+            elif key == "placement":
+                pool = replace(pool, placement=self.placement(value, f"placement of pool {name}"))
+            elif key == "devicePlacement":
+                pool = replace(pool, device_placement=self.placement(value, f"devicePlacement of pool {name}"))
+            else:
+                raise self.wrong(where, f"pool {name} has no field '{key}'; fields are {', '.join(POOL_FIELDS)}")
+        if {"nodes", "nodeSelector"} <= given:
+            raise self.wrong(at, f"pool {name} has both nodes and nodeSelector: one of them says which nodes it has")
+        if not hosts and not pool.node_selector:
+            raise self.wrong(at, f"pool {name} has neither nodes nor nodeSelector")
+        return DeclaredPool(pool=pool, line=at.start_mark.line + 1, hosts=hosts)
+
+
+def read_site(text: str, file: str) -> SiteFile:
+    """The file's content. ConfigError with line: not YAML, or not a site file."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as fault:
+        raise _not_yaml(fault, text, file) from fault
+    except RecursionError as fault:
+        raise ConfigError("nested too deep", file=file) from fault
+    if root is None:
+        return SiteFile(file=file)
+    reader = _Reader(file)
+    placement, partitions, pools = "", list[PartitionPlace](), list[DeclaredPool]()
+    for section, at, value in reader.pairs(root, "the file"):
+        if section == "defaults":
+            placement = reader.pod_fields(value, section, section)
+        elif section == "partitions":
+            for name, where, fields in reader.pairs(value, section):
+                chosen = reader.pod_fields(fields, section, f"partition {name}")
+                partitions.append(PartitionPlace(name=name, line=where.start_mark.line + 1, placement=chosen))
+        elif section == "pools":
+            pools = [reader.pool(name, where, fields) for name, where, fields in reader.pairs(value, section)]
+        else:
+            raise reader.wrong(at, f"there is no section '{section}'; sections are {', '.join(SECTIONS)}")
+    return SiteFile(
+        file=file,
+        pools=tuple(pools),
+        placement=placement,
+        partitions=tuple(partitions),
+        notes=tuple(reader.notes),
+    )
+
+
+def _not_yaml(fault: yaml.YAMLError, text: str, file: str) -> ConfigError:
+    if isinstance(fault, yaml.reader.ReaderError):
+        return ConfigError(str(fault.reason), file=file, line=text.count("\n", 0, fault.position) + 1)
+    mark, problem = getattr(fault, "problem_mark", None), getattr(fault, "problem", None) or "not YAML"
+    hint = " (inside braces a host list is written in quotes)" if "'['" in problem else ""
+    return ConfigError(problem + hint, file=file, line=mark.line + 1 if mark is not None else 0)
+
+
+def with_site(config: ClusterConfig, site: SiteFile) -> ClusterConfig:
+    """The configuration of virtual nodes with what the site file says. ConfigError: names that are not there."""
+    known = {partition.name for partition in config.partitions}
+    for place in site.partitions:
+        if place.name not in known:
+            raise ConfigError(f"there is no partition '{place.name}'", file=site.file, line=place.line)
+    chosen = {place.name: place.placement for place in site.partitions}
+    return replace(
+        config,
+        pools=_pools(config, site),
+        partitions=tuple(
+            _placed(partition, chosen.get(partition.name) or site.placement) for partition in config.partitions
+        ),
+        without_effect=config.without_effect + site.notes,
+    )
+
+
+def _placed(partition: Partition, placement: str) -> Partition:
+    """Spreading is what slurm.conf calls LLN: the node with the most free CPUs first."""
+    return replace(partition, lln=placement == "spread") if placement else partition
+
+
+def _pools(config: ClusterConfig, site: SiteFile) -> tuple[Pool, ...]:
+    places = {node.name: place for place, node in enumerate(config.nodes)}
+    owner: dict[str, str] = {}
+    pools = []
+    for declared in site.pools:
+        pool, line = declared.pool, declared.line
+        if pool.node_selector:
+            text = f"pool {pool.name}: virtual nodes have no labels; name them with nodes"
+            raise ConfigError(text, file=site.file, line=line)
+        try:
+            names = list(dict.fromkeys(hostlist.expand(declared.hosts)))
+        except LangError as fault:
+            text = f"pool {pool.name}: '{declared.hosts}' is no host list: {fault.message}"
+            raise ConfigError(text, file=site.file, line=line) from fault
+        for name in names:
+            if name not in places:
+                raise ConfigError(f"pool {pool.name}: there is no node '{name}'", file=site.file, line=line)
+            if name in owner:
+                text = f"pool {pool.name}: node {name} is in pool {owner[name]} already; pools are disjoint"
+                raise ConfigError(text, file=site.file, line=line)
+            owner[name] = pool.name
+        pools.append(replace(pool, nodes=tuple(sorted(names, key=places.__getitem__))))
+    return tuple(pools)
