@@ -16,6 +16,7 @@ import click
 from slurmbridge import SLURM_VERSION
 from slurmbridge.cli import instance
 from slurmbridge.cli.connection import Answer, Connection
+from slurmbridge.cli.sim import sim
 from slurmbridge.errors import BridgeError, ProtocolError
 
 STATE = click.option("--state", metavar="DIR", help="State folder (default: your own, root's is /var/lib/slurmbridge).")
@@ -158,10 +159,7 @@ def restore(copy: str, state: str | None) -> None:
     click.echo(keeping.restore(instance.locate(state), copy, datetime.datetime.now()), nl=False)
 
 
-@main.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-def sim() -> None:
-    """(comes later) Replay traces and scheduling cases."""
-    raise click.ClickException("the simulator is not part of this release")
+main.add_command(sim)
 
 
 @main.group()
@@ -181,10 +179,37 @@ def daemon(quick: bool, as_json: bool, only: tuple[str, ...], real_slurm: str | 
     sys.exit(report.main(quick=quick, as_json=as_json, only=only, real_slurm=real_slurm))
 
 
-@bench.command(context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-def sched() -> None:
-    """(comes later) One planning cycle on a generated cluster."""
-    raise click.ClickException("the scheduler benchmark is not part of this release")
+@bench.command()
+@click.option("--nodes", type=click.IntRange(2), default=1000, show_default=True)
+@click.option("--gpus-per-node", type=click.IntRange(1), default=8, show_default=True)
+@click.option("--queues", type=click.IntRange(1), default=200, show_default=True, help="Accounts with quotas.")
+@click.option("--pending", type=click.IntRange(1), default=10_000, show_default=True, help="Jobs that wait.")
+@click.option("--running", type=click.IntRange(0), default=4000, show_default=True, help="Jobs that run.")
+@click.option(
+    "--scenario",
+    type=click.Choice(["fill", "fair", "reclaim", "consolidate", "backfill", "topology"]),
+    default="fill",
+    show_default=True,
+)
+@click.option("--cycles", type=click.IntRange(1), default=5, show_default=True, help="Of each kind.")
+@click.option("--sweep", is_flag=True, help="From a tenth of these sizes to ten times as much.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def sched(
+    nodes: int,
+    gpus_per_node: int,
+    queues: int,
+    pending: int,
+    running: int,
+    scenario: str,
+    cycles: int,
+    sweep: bool,
+    as_json: bool,
+) -> None:
+    """One planning cycle, and steady ones, of the scheduler core on a generated cluster."""
+    from slurmbridge.cli.bench import sched as measuring
+
+    size = measuring.Size(nodes=nodes, gpus_per_node=gpus_per_node, queues=queues, pending=pending, running=running)
+    sys.exit(measuring.main(size, scenario, cycles=cycles, sweep=sweep, as_json=as_json))
 
 
 def ask(place: instance.Instance, argv: Sequence[str]) -> Answer | None:

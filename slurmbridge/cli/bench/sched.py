@@ -1,0 +1,183 @@
+"""`slurmbridge bench sched`: how long does the scheduler core take for a cycle?
+
+A full cycle begins with records: a delta of everything is applied to an empty snapshot (columns and free space are built)
+and planned with an empty memo. Then the plan is carried out, and steady cycles follow: 1 % of the jobs changed (some end,
+as many arrive), the delta is applied and planned. Medians; the memory is the peak of this process.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from slurmbridge.model.cluster import Node
+from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Delta, Plan
+from slurmbridge.model.states import JobState
+from slurmbridge.sched.cycle import Memo, plan_cycle
+from slurmbridge.sched.snapshot import Snapshot
+from slurmbridge.sim.clusters import NOW, Size, World, build
+
+CHANGED = 0.01
+SWEEP = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+STEP_S = 10.0
+"""Virtual time between steady cycles."""
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What `--json` prints. `starts` and the rest: of the full cycle's plan."""
+
+    scenario: str
+    nodes: int
+    gpus_per_node: int
+    queues: int
+    pending: int
+    running: int
+    full_cycle_s: float
+    steady_cycle_s: float
+    peak_rss_mib: float
+    starts: int
+    evictions: int
+    moves: int
+    reservations: int
+    apply_s: float  # of the full cycle, the part that builds columns
+    steady_starts: int
+
+
+class _Core:
+    """Snapshot and memo, fed as the planner's process is."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.now = world, NOW
+        self.snapshot, self.memo = Snapshot.empty(), Memo.empty()
+
+    def full(self) -> tuple[float, float, Plan]:
+        """Seconds of all, seconds of applying alone, and the plan."""
+        world = self.world
+        delta = Delta(
+            version=1, config=world.config, accounting=world.accounting, partitions=world.config.partitions,
+            nodes=tuple(Node(conf=conf) for conf in world.config.nodes), jobs=world.running + world.pending,
+            usage=(), counted=(),
+        )  # fmt: skip
+        gc.collect()
+        began = time.perf_counter()
+        self.snapshot = Snapshot.empty().apply(delta)
+        applied = time.perf_counter()
+        plan, self.memo = plan_cycle(self.snapshot, world.config, self.now, Memo.empty())
+        ended = time.perf_counter()
+        return ended - began, applied - began, plan
+
+    def steady(self, jobs: Sequence[Job], gone: Sequence[int]) -> tuple[float, Plan]:
+        delta = Delta(version=self.snapshot.version + 1, jobs=tuple(jobs), gone=tuple(gone))
+        began = time.perf_counter()
+        self.snapshot = self.snapshot.apply(delta)
+        plan, self.memo = plan_cycle(self.snapshot, self.world.config, self.now, self.memo)
+        return time.perf_counter() - began, plan
+
+    def carried_out(self, plan: Plan) -> tuple[list[Job], list[int]]:
+        """The records after a plan: what started runs, what was evicted is gone."""
+        self.snapshot = self.snapshot.noted(plan)
+        jobs = []
+        for start in plan.starts:
+            known = self.snapshot.waiting.get(start.job_id)
+            if known is None:
+                continue
+            limit = known.job.spec.time_limit or 60
+            jobs.append(
+                msgspec.structs.replace(
+                    known.job, state=JobState.RUNNING, start_time=self.now, allocation=start.allocation, reason="",
+                    time_limit_end=self.now + 60.0 * limit,
+                )
+            )  # fmt: skip
+        return jobs, [each.job_id for each in plan.evictions]
+
+
+def measure(size: Size, scenario: str, cycles: int) -> Result:
+    """All figures of one scenario."""
+    world = build(size, scenario)
+    core = _Core(world)
+    fulls = [core.full() for _ in range(cycles)]
+    plan = fulls[-1][2]
+    jobs, gone = core.carried_out(plan)
+    core.now += STEP_S
+    _, settled = core.steady(jobs, gone)  # not counted: the full plan's starts come in
+    steady: list[float] = []
+    steady_starts = 0
+    more = list(world.more)
+    for _ in range(max(cycles * 2, 3)):
+        jobs, gone = core.carried_out(settled)
+        core.now += STEP_S
+        part = max(round(CHANGED * (len(core.snapshot.running) + len(core.snapshot.waiting))) - len(jobs), 2)
+        ending = sorted(core.snapshot.running)[: max(part // 2, 1)]
+        coming, more = more[: max(part - len(ending), 1)], more[max(part - len(ending), 1) :]
+        came = [
+            msgspec.structs.replace(job, submit_time=core.now, eligible_time=core.now, accrue_time=core.now)
+            for job in coming
+        ]
+        taken, settled = core.steady([*jobs, *came], [*gone, *ending])
+        steady.append(taken)
+        steady_starts += len(settled.starts)
+    return Result(
+        scenario=scenario,
+        nodes=size.nodes,
+        gpus_per_node=size.gpus_per_node,
+        queues=size.queues,
+        pending=len(world.pending),
+        running=len(world.running),
+        full_cycle_s=statistics.median(each[0] for each in fulls),
+        steady_cycle_s=statistics.median(steady),
+        peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        starts=len(plan.starts),
+        evictions=sum(1 for each in plan.evictions if not each.moved),
+        moves=sum(1 for each in plan.evictions if each.moved),
+        reservations=plan.promises,
+        apply_s=statistics.median(each[1] for each in fulls),
+        steady_starts=steady_starts,
+    )
+
+
+def sized(size: Size, factor: float) -> Size:
+    """A cluster of the same make, so many times as large."""
+    return Size(
+        nodes=max(round(size.nodes * factor), 2),
+        gpus_per_node=size.gpus_per_node,
+        queues=size.queues,
+        pending=max(round(size.pending * factor), 10),
+        running=round(size.running * factor),
+    )
+
+
+HEADING = (
+    f"{'scenario':<12}{'nodes':>7}{'pending':>9}{'running':>9}{'full s':>9}{'apply s':>9}{'steady s':>10}"
+    f"{'MiB':>7}{'starts':>8}{'evicted':>9}{'moved':>7}{'promised':>10}\n"
+)
+
+
+def line(found: Result) -> str:
+    return (
+        f"{found.scenario:<12}{found.nodes:>7}{found.pending:>9}{found.running:>9}{found.full_cycle_s:>9.3f}"
+        f"{found.apply_s:>9.3f}{found.steady_cycle_s:>10.4f}{found.peak_rss_mib:>7.0f}{found.starts:>8}"
+        f"{found.evictions:>9}{found.moves:>7}{found.reservations:>10}\n"
+    )
+
+
+def main(size: Size, scenario: str, *, cycles: int, sweep: bool, as_json: bool) -> int:
+    """Measure and print; a sweep prints one line (one object of a list) for each size."""
+    sizes = [sized(size, factor) for factor in SWEEP] if sweep else [size]
+    if not as_json:
+        sys.stdout.write(HEADING)
+    rows: list[Result] = []
+    for each in sizes:
+        rows.append(measure(each, scenario, cycles if each.pending <= 20_000 else min(cycles, 2)))
+        if not as_json:
+            sys.stdout.write(line(rows[-1]))
+            sys.stdout.flush()
+    if as_json:
+        sys.stdout.write(msgspec.json.encode(rows if sweep else rows[0]).decode() + "\n")
+    return 0

@@ -1,0 +1,1 @@
+"""Replays and decides with the real scheduler core, on a virtual clock."""
