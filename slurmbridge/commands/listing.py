@@ -6,13 +6,13 @@ No command of its own; each function yields nothing or computes one value from a
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from slurmbridge import SLURM_VERSION
 from slurmbridge.commands.effects import Call, Print, Site
-from slurmbridge.fields.structured import Value, to_json, to_yaml
+from slurmbridge.fields.structured import Value, framed
 from slurmbridge.fields.view import View
 from slurmbridge.submit import getopt
 
@@ -157,8 +157,16 @@ def structured_stop(program: str, kind: str, value: str | None) -> Stop | None:
     return None
 
 
-def document(call: Call, site: Site, kind: str, content: dict[str, Value]) -> str:
-    """The records with the frame that Slurm puts around them; `kind` is json or yaml."""
+def print_document(
+    call: Call, site: Site, kind: str, name: str, elements: Iterable[str], **rest: Value
+) -> Iterator[Print]:
+    """Records in the frame that Slurm puts around them: the list `name` of elements as `structured.element` writes them,
+    then `rest`. `kind` is json or yaml. In pieces: neither the daemon nor its other callers hold a whole listing."""
+    for piece in framed(kind, name, elements, {**rest, **_meta(call, site)}):
+        yield Print(piece)
+
+
+def _meta(call: Call, site: Site) -> dict[str, Value]:
     major, minor, micro = SLURM_VERSION.split(".")
     meta: Value = {
         "plugin": {
@@ -175,8 +183,7 @@ def document(call: Call, site: Site, kind: str, content: dict[str, Value]) -> st
             "cluster": site.config.cluster_name,
         },
     }
-    whole: Value = {**content, "meta": meta, "errors": [], "warnings": []}
-    return to_yaml(whole) if kind == "yaml" else to_json(whole)
+    return {"meta": meta, "errors": [], "warnings": []}
 
 
 def complaint(program: str, problem: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from slurmbridge.fields import sacct as columns
 from slurmbridge.fields import text
 from slurmbridge.fields.account_json import account_record
 from slurmbridge.fields.accounting import AccountRow
-from slurmbridge.fields.structured import Value
+from slurmbridge.fields.structured import Value, element
 from slurmbridge.fields.view import View
 from slurmbridge.lang import arrays
 from slurmbridge.model.job import Job, Step, StepId
@@ -47,8 +47,9 @@ def main(call: Call, site: Site) -> Command:
         yield from _stored(rows, wanted, call, site)
         return 0
     if wanted.document:
-        records = list(_records(account_rows(rows, wanted, view), view))
-        yield Print(listing.document(call, site, wanted.document, {"jobs": records}))
+        kind = wanted.document
+        elements = (element(kind, record) for record in _records(account_rows(rows, wanted, view), view))
+        yield from listing.print_document(call, site, kind, "jobs", elements)
         return 0
     yield from _print(account_rows(rows, wanted, view), wanted, view)
     return 0

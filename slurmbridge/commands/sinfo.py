@@ -22,7 +22,7 @@ from slurmbridge.fields import nodes as node_fields
 from slurmbridge.fields import states, text
 from slurmbridge.fields.layout import Layout
 from slurmbridge.fields.nodes import NodeGroup
-from slurmbridge.fields.structured import Value
+from slurmbridge.fields.structured import element
 from slurmbridge.fields.view import View
 from slurmbridge.lang import durations
 from slurmbridge.model.cluster import Node, Partition
@@ -58,17 +58,19 @@ def _nodes(call: Call, site: Site, wanted: Wanted) -> Command:
     if wanted.document:
         eyes, known = look(call, site, Flags()), dict(view.nodes)
         rows = order(group(partitions, COLUMNS, wanted, view), wanted.sort, partitions)
-        records: list[Value] = [sinfo_record(row, eyes, known) for row in rows]
-        yield Print(listing.document(call, site, wanted.document, {"sinfo": records}))
+        kind = wanted.document
+        elements = (element(kind, sinfo_record(row, eyes, known)) for row in rows)
+        yield from listing.print_document(call, site, kind, "sinfo", elements)
         return 0
     names = [node_fields.partition_name(partition) for partition in partitions]
     layout, problems = make_layout(wanted.format, wanted.named, names, list(view.nodes))
     yield from listing.errors(*problems)
     columns = [cell.field.name for cell in layout.cells]
     rows = order(group(partitions, columns, wanted, view), wanted.sort, partitions)
-    lines = ([layout.header] if wanted.header else []) + layout.lines(rows, view)
-    if lines:
-        yield Print("\n".join(lines) + "\n")
+    if wanted.header:
+        yield Print(layout.header + "\n")
+    for piece in layout.pieces(rows, view):
+        yield Print(piece)
     return 0
 
 

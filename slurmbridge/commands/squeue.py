@@ -19,6 +19,7 @@ from slurmbridge.fields import job_json, text
 from slurmbridge.fields import jobs as job_fields
 from slurmbridge.fields import steps as step_fields
 from slurmbridge.fields.layout import Layout
+from slurmbridge.fields.shapes import number
 from slurmbridge.fields.states import job_word
 from slurmbridge.fields.steps import StepRow
 from slurmbridge.fields.view import View
@@ -60,13 +61,9 @@ def _jobs(call: Call, site: Site, wanted: Wanted) -> Command:
     if not site.is_operator(call.uid) and "jobs" in view.config.private_data:
         rows = [job for job in rows if job.spec.uid == call.uid or site.coordinates(call.uid, job.spec.account)]
     if wanted.structured:
-        moment = job_json.number(call.now)
-        content = {
-            "jobs": [job_json.job_record(job, view) for job in rows],
-            "last_backfill": moment,
-            "last_update": moment,
-        }
-        yield Print(listing.document(call, site, wanted.structured, content))
+        moment, kind = number(call.now), wanted.structured
+        elements = (job_json.JOB.text(job, view, kind) for job in rows)
+        yield from listing.print_document(call, site, kind, "jobs", elements, last_backfill=moment, last_update=moment)
         return 0
     layout, problems = _layout(wanted)
     yield from listing.errors(*problems)
@@ -88,9 +85,8 @@ def _jobs(call: Call, site: Site, wanted: Wanted) -> Command:
         rows = list(_by_partition(rows))
     if wanted.each_task:
         rows = list(_by_task(rows))
-    lines = layout.lines(rows, view)
-    if lines:
-        yield Print("\n".join(lines) + "\n")
+    for piece in layout.pieces(rows, view):
+        yield Print(piece)
     return 0
 
 
@@ -218,9 +214,8 @@ def _steps(call: Call, site: Site, wanted: Wanted) -> Command:
     ]
     if wanted.header:
         yield Print(layout.header + "\n")
-    lines = layout.lines(squeue_order.order_steps(rows, wanted.sort or squeue_order.DEFAULT_STEPS, view), view)
-    if lines:
-        yield Print("\n".join(lines) + "\n")
+    for piece in layout.pieces(squeue_order.order_steps(rows, wanted.sort or squeue_order.DEFAULT_STEPS, view), view):
+        yield Print(piece)
     return 0
 
 

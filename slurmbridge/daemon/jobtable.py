@@ -46,7 +46,8 @@ class JobTable:
         return self._jobs.get(job_id)
 
     def all(self) -> Iterable[Job]:
-        return self._jobs.values()
+        """As they are now: a listing is printed in pieces, and jobs come and go meanwhile."""
+        return list(self._jobs.values())
 
     def put(self, job: Job) -> Job | None:
         """Add or replace; returns what was there."""

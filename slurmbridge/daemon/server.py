@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 CHUNK = 1 << 20
 WIDEST = 1 << 16
 INFINITE = (1 << 63) - 1
+TURN_S = 0.01
+"""A command that prints and prints lets others be served after so long, and whenever its caller does not read."""
 INTERNAL = "Internal error in the controller; its log says more"
 
 TakeOver = Callable[[socket.socket, bytes, int], bool]
@@ -98,6 +100,8 @@ class Connection(asyncio.Protocol):
         self._is_read = True
         if self._run is None:
             self._over()
+        else:
+            self._run.go_on()
 
     def _weigh(self) -> None:
         """Count what this connection holds; one too heavy for its user is cut."""
@@ -158,7 +162,8 @@ class Connection(asyncio.Protocol):
         if main is None:
             self.fail(f"Unknown command {name}")
             return
-        self._run = Run(self._service, self._transport, call, main(call, self._service.memory), self._over)
+        command = main(call, self._service.memory)
+        self._run = Run(self._service, self._transport, call, command, self._over, lambda: self._is_read)
         self._run.advance(None)
 
     def _over(self) -> None:
@@ -227,9 +232,11 @@ class Run:
         call: fx.Call,
         command: fx.Command,
         over: Callable[[], None],
+        is_read: Callable[[], bool],
     ) -> None:
         self._service, self._transport, self._call = service, transport, call
-        self._command, self._over = command, over
+        self._command, self._over, self._is_read = command, over, is_read
+        self._is_resting = False
         self._out: list[bytes] = []
         self._future: asyncio.Future[Any] | None = None
         self._asked = False
@@ -242,11 +249,13 @@ class Run:
     def advance(self, answer: Any) -> None:
         """Run the command until it ends or must wait."""
         send = self._command.send
+        turn = time.perf_counter()
         while not self._ended:
             began = time.perf_counter()
             try:
                 effect = send(answer)
-                self._busy_s += time.perf_counter() - began
+                now = time.perf_counter()
+                self._busy_s += now - began
             except StopIteration as stop:
                 self._finish(int(stop.value or 0))
                 return
@@ -260,6 +269,9 @@ class Run:
             if type(effect) is fx.Print:
                 self._print(effect)
                 answer = None
+                if now - turn > TURN_S:
+                    self._rest()
+                    return
                 continue
             self._effect = effect
             if self._is_for_client(effect):
@@ -280,6 +292,19 @@ class Run:
             future.add_done_callback(self._resume)
             self._flush()
             return
+
+    def _rest(self) -> None:
+        """Others first; and nothing is made that nobody reads."""
+        self._flush()
+        self._is_resting = True
+        if self._is_read():
+            asyncio.get_running_loop().call_soon(self.go_on)
+
+    def go_on(self) -> None:
+        """After a rest."""
+        if self._is_resting and self._is_read():
+            self._is_resting = False
+            self.advance(None)
 
     def _served(self, effect: fx.Effect, began: float, future: asyncio.Future[Any]) -> None:
         """For sdiag: who asked for what, and how long that took."""

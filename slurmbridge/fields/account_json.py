@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from slurmbridge.fields import accounting as acc
 from slurmbridge.fields import text
 from slurmbridge.fields.accounting import AccountRow
-from slurmbridge.fields.job_json import exit_status, number, optional
+from slurmbridge.fields.shapes import exit_status, number, optional
 from slurmbridge.fields.structured import Value
 from slurmbridge.fields.view import View
 from slurmbridge.lang import hostlist

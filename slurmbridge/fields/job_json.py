@@ -6,11 +6,24 @@ come are 0.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 
 from slurmbridge.fields import jobs as job_fields
 from slurmbridge.fields import text
+from slurmbridge.fields.shapes import (
+    COUNT,
+    FLAG,
+    NUMBER,
+    OPTIONAL,
+    STATUS,
+    TEXT,
+    TREE,
+    WORDS,
+    Entry,
+    Shape,
+    number,
+    optional,
+)
 from slurmbridge.fields.structured import Value
 from slurmbridge.fields.view import View
 from slurmbridge.model.job import Job, NodeShare
@@ -21,41 +34,10 @@ from slurmbridge.model.units import UNLIMITED
 
 _NO_LIMIT_S = 365 * 86400  # a job without limit is expected to end within a year
 _NO_THREADS = 0x7FFE
-_SIGNALS = {each.value: each.name.removeprefix("SIG") for each in signal.Signals}
-Getter = Callable[[Job, View], Value]
+Getter = Callable[[Job, View], str]
 
 
-def number(value: int | float | None) -> Value:
-    """A value that is always set; moments that did not come are 0."""
-    return {"set": True, "infinite": False, "number": int(value or 0)}
-
-
-def optional(value: int | None) -> Value:
-    """Unset when None, infinite when unlimited."""
-    if value is None:
-        return {"set": False, "infinite": False, "number": 0}
-    if value >= UNLIMITED:
-        return {"set": False, "infinite": True, "number": 0}
-    return {"set": True, "infinite": False, "number": value}
-
-
-def _or_infinite(value: int) -> Value:
-    return optional(value or UNLIMITED)
-
-
-def exit_status(status: int) -> Value:
-    """A wait status: SUCCESS, ERROR or SIGNALED with the signal's name."""
-    killed = status & 0x7F
-    code = status >> 8 & 0xFF
-    word = "SIGNALED" if killed else "ERROR" if code else "SUCCESS"
-    return {
-        "status": [word],
-        "return_code": number(code),
-        "signal": {"id": optional(killed or None), "name": _SIGNALS.get(killed, str(killed)) if killed else ""},
-    }
-
-
-def job_flags(job: Job) -> list[str]:
+def job_flags(job: Job) -> tuple[str, ...]:
     request, spec = job.spec.request, job.spec
     started = job.allocation is not None
     chosen = (
@@ -72,11 +54,11 @@ def job_flags(job: Job) -> list[str]:
         ("PARTITION_ASSIGNED", not request.partitions),
         ("JOB_IMPLICIT_MAX_NODES", spec.ntasks_given and request.nodes_min is None),
     )
-    return [name for name, holds in chosen if holds]
+    return tuple([name for name, holds in chosen if holds])
 
 
-def _job_states(job: Job) -> Value:
-    return [job.state.name, *(flag.name for flag in JobFlag if flag in job.flags)]
+def _job_states(job: Job) -> tuple[str, ...]:
+    return (job.state.name, *[flag.name for flag in JobFlag if flag in job.flags]) if job.flags else (job.state.name,)
 
 
 def _end(job: Job) -> float | None:
@@ -131,7 +113,7 @@ def _node(index: int, share: NodeShare, view: View) -> Value:
     }
 
 
-def _gres_detail(job: Job) -> Value:
+def _gres_detail(job: Job) -> tuple[str, ...]:
     """`gpu:a100:2(IDX:0-1)` for each node."""
     details = []
     for share in job.allocation.nodes if job.allocation is not None else ():
@@ -143,18 +125,19 @@ def _gres_detail(job: Job) -> Value:
             name = ",".join(f"gpu:{kind}" if kind else "gpu" for kind in kinds)
             indexes = text.index_text([index for found in kinds.values() for index in found])
             details.append(f"{name}:{amount:g}(IDX:{indexes})")
-    return details
+    return tuple(details)
 
 
-def _memory(job: Job, per: MemoryPer) -> Value:
+def _memory(job: Job, per: MemoryPer) -> int | None:
     memory = job.spec.memory
-    return optional(memory.mib if memory is not None and memory.per is per else None)
+    return memory.mib if memory is not None and memory.per is per else None
 
 
-def _shared(job: Job) -> Value:
-    words = {Exclusive.NODE: ["none"], Exclusive.USER: ["user"], Exclusive.MCS: ["mcs"], Exclusive.TOPO: ["topo"]}
-    found: list[str] = words.get(job.spec.exclusive, [])
-    return found
+_SHARED = {Exclusive.NODE: ("none",), Exclusive.USER: ("user",), Exclusive.MCS: ("mcs",), Exclusive.TOPO: ("topo",)}
+
+
+def _profile(job: Job) -> tuple[str, ...]:
+    return tuple(job_fields.profile_text(job).replace("NotSet", "not_set").upper().split(","))
 
 
 def _path(stream: str, *, expand: bool) -> Getter:
@@ -177,163 +160,145 @@ def _billing(job: Job) -> Value:
     return {"set": True, "infinite": False, "number": float(count(held, "billing"))}
 
 
-def _unset(job: Job, view: View) -> Value:
-    return optional(None)
-
-
-def _zero(job: Job, view: View) -> Value:
-    return number(0)
-
-
-def _empty(job: Job, view: View) -> Value:
-    return ""
-
-
-def _none(job: Job, view: View) -> Value:
-    return []
-
-
-_FIELDS: tuple[tuple[str, Getter], ...] = (
-    ("account", lambda j, v: j.spec.account),
-    ("accrue_time", lambda j, v: number(j.accrue_time)),
-    ("admin_comment", lambda j, v: j.admin_comment),
-    ("allocating_node", lambda j, v: j.spec.submit_host),
-    ("array_job_id", lambda j, v: number(j.array_job_id)),
-    ("array_task_id", lambda j, v: optional(j.array_task_id)),
-    ("array_max_tasks", lambda j, v: number(j.array_limit)),
-    ("array_task_string", lambda j, v: text.task_text(j.tasks, j.array_limit, v.bitstr) if j.tasks else ""),
-    ("association_id", lambda j, v: j.spec.assoc_id),
-    ("batch_features", lambda j, v: j.spec.request.batch_features or ""),
-    ("batch_flag", lambda j, v: j.spec.is_batch),
-    ("batch_host", lambda j, v: j.batch_host),
-    ("flags", lambda j, v: job_flags(j)),
-    ("burst_buffer", lambda j, v: j.spec.request.burst_buffer or ""),
-    ("burst_buffer_state", _empty),
-    ("cluster", lambda j, v: v.config.cluster_name),
-    ("cluster_features", _empty),
-    ("command", lambda j, v: j.spec.command or ""),
-    ("comment", lambda j, v: j.spec.comment or ""),
-    ("container", lambda j, v: j.spec.request.container or ""),
-    ("container_id", lambda j, v: j.spec.request.container_id or ""),
-    ("container_type", _empty),
-    ("contiguous", lambda j, v: j.spec.contiguous),
-    ("core_spec", lambda j, v: j.spec.request.core_spec or 0),
-    ("thread_spec", lambda j, v: _NO_THREADS if j.spec.request.thread_spec is None else j.spec.request.thread_spec),
-    ("cores_per_socket", lambda j, v: optional(j.spec.cores_per_socket)),
-    ("billable_tres", lambda j, v: _billing(j)),
-    ("cpus_per_task", lambda j, v: number(j.spec.cpus_per_task)),
-    ("cpu_frequency_minimum", _unset),
-    ("cpu_frequency_maximum", _unset),
-    ("cpu_frequency_governor", _unset),
-    ("cpus_per_tres", lambda j, v: f"gres/gpu:{j.spec.cpus_per_gpu}" if j.spec.cpus_per_gpu else ""),
-    ("cron", _empty),
-    ("deadline", lambda j, v: number(j.spec.deadline)),
-    ("delay_boot", lambda j, v: number(j.spec.delay_boot)),
-    ("dependency", lambda j, v: text.dependency_text(j, "", v.is_array)),
-    ("derived_exit_code", lambda j, v: exit_status(j.derived_exit_code)),
-    ("eligible_time", lambda j, v: number(j.eligible_time)),
-    ("end_time", lambda j, v: number(_end(j))),
-    ("excluded_nodes", lambda j, v: text.fold(j.spec.exc_nodes) if j.spec.exc_nodes else ""),
-    ("exit_code", lambda j, v: exit_status(j.exit_code)),
-    ("extra", lambda j, v: j.spec.extra or ""),
-    ("failed_node", _empty),
-    ("features", lambda j, v: j.spec.features or ""),
-    ("federation_origin", _empty),
-    ("federation_siblings_active", _empty),
-    ("federation_siblings_viable", _empty),
-    ("gres_detail", lambda j, v: _gres_detail(j)),
-    ("group_id", lambda j, v: j.spec.gid),
-    ("group_name", lambda j, v: v.group(j.spec.gid)),
-    ("het_job_id", lambda j, v: number(j.het_job_id)),
-    ("het_job_id_set", lambda j, v: job_fields.het_set(j) if j.het_job_id else ""),
-    ("het_job_offset", lambda j, v: number(j.het_offset)),
-    ("job_id", lambda j, v: j.job_id),
-    ("job_resources", _resources),
-    ("job_size_str", _none),
-    ("job_state", lambda j, v: _job_states(j)),
-    ("last_sched_evaluation", lambda j, v: number(j.last_sched_eval)),
-    ("licenses", lambda j, v: j.spec.licenses),
-    ("licenses_allocated", lambda j, v: job_fields.licenses_held(j)),
-    ("mail_type", lambda j, v: list(j.spec.mail_type)),
-    ("mail_user", lambda j, v: j.spec.mail_user or v.user(j.spec.uid)),
-    ("max_cpus", _zero),
-    ("max_nodes", lambda j, v: number(0 if j.allocation is not None else j.spec.max_nodes or j.spec.num_tasks)),
-    ("mcs_label", lambda j, v: j.spec.request.mcs_label or ""),
-    ("memory_per_tres", lambda j, v: job_fields.memory_per_gpu(j)),
-    ("memory_update_delay", lambda j, v: 0),
-    ("memory_update_margin", lambda j, v: 0),
-    ("name", lambda j, v: j.spec.name),
-    ("network", lambda j, v: j.spec.network or ""),
-    ("nodes", lambda j, v: text.node_list(j)),
-    ("nice", lambda j, v: j.spec.nice),
-    ("tasks_per_core", lambda j, v: _or_infinite(j.spec.ntasks_per_core)),
-    ("tasks_per_tres", lambda j, v: number(j.spec.ntasks_per_gpu)),
-    ("tasks_per_node", lambda j, v: number(j.spec.ntasks_per_node)),
-    ("tasks_per_socket", lambda j, v: _or_infinite(j.spec.ntasks_per_socket)),
-    ("tasks_per_board", _zero),
-    ("cpus", lambda j, v: number(text.total_cpus(j))),
-    ("node_count", lambda j, v: number(job_fields.node_count(j, v))),
-    ("tasks", lambda j, v: number(j.spec.num_tasks)),
-    ("partition", lambda j, v: job_fields.partition_text(j)),
-    ("prefer", lambda j, v: j.spec.prefer or ""),
-    ("memory_per_cpu", lambda j, v: _memory(j, MemoryPer.CPU)),
-    ("memory_per_node", lambda j, v: _memory(j, MemoryPer.NODE)),
-    ("minimum_cpus_per_node", lambda j, v: number(j.spec.pn_min_cpus)),
-    ("minimum_tmp_disk_per_node", lambda j, v: number(j.spec.pn_min_tmp_mib)),
-    ("preempt_time", lambda j, v: number(j.preempt_time)),
-    ("preemptable_time", lambda j, v: number(j.start_time if j.allocation is not None else 0)),
-    ("pre_sus_time", lambda j, v: number(j.pre_suspend_s)),
-    ("hold", lambda j, v: j.priority == 0),
-    ("priority", lambda j, v: number(j.priority)),
-    ("priority_by_partition", _none),
-    ("profile", lambda j, v: [w.upper() for w in job_fields.profile_text(j).replace("NotSet", "not_set").split(",")]),
-    ("qos", lambda j, v: j.spec.qos),
-    ("reboot", lambda j, v: j.spec.request.reboot),
-    ("required_nodes", lambda j, v: text.fold(j.spec.req_nodes) if j.spec.req_nodes else ""),
-    ("required_switches", lambda j, v: j.spec.switches),
-    ("requeue", lambda j, v: j.spec.requeue),
-    ("resize_time", _zero),
-    ("restart_cnt", lambda j, v: j.restarts),
-    ("resv_name", lambda j, v: j.spec.reservation),
-    ("scheduled_nodes", _empty),
-    ("segment_size", lambda j, v: j.spec.request.segment or 0),
-    ("selinux_context", _empty),
-    ("shared", lambda j, v: _shared(j)),
-    ("step_id", lambda j, v: _step_id(j)),
-    ("sockets_per_board", lambda j, v: 0),
-    ("sockets_per_node", lambda j, v: optional(j.spec.sockets_per_node)),
-    ("start_time", lambda j, v: number(j.start_time)),
-    ("state_description", lambda j, v: j.reason_text),
-    ("state_reason", lambda j, v: j.reason),
-    ("standard_input", _path("stdin", expand=False)),
-    ("standard_output", _path("stdout", expand=False)),
-    ("standard_error", _path("stderr", expand=False)),
-    ("stdin_expanded", _path("stdin", expand=True)),
-    ("stdout_expanded", _path("stdout", expand=True)),
-    ("stderr_expanded", _path("stderr", expand=True)),
-    ("submit_time", lambda j, v: number(j.submit_time)),
-    ("submit_line", lambda j, v: j.spec.submit_line),
-    ("suspend_time", lambda j, v: number(j.suspend_time)),
-    ("system_comment", lambda j, v: j.system_comment),
-    ("time_limit", lambda j, v: optional(UNLIMITED if j.spec.time_limit is None else j.spec.time_limit)),
-    ("time_minimum", lambda j, v: number(j.spec.time_min)),
-    ("threads_per_core", lambda j, v: optional(j.spec.threads_per_core)),
-    ("tres_bind", lambda j, v: j.spec.tres_bind),
-    ("tres_freq", lambda j, v: j.spec.tres_freq),
-    ("tres_per_job", lambda j, v: j.spec.tres_per_job),
-    ("tres_per_node", lambda j, v: j.spec.tres_per_node),
-    ("tres_per_socket", lambda j, v: j.spec.tres_per_socket),
-    ("tres_per_task", lambda j, v: j.spec.tres_per_task),
-    ("tres_req_str", lambda j, v: text.tres_text(j.spec.req_tres)),
-    ("tres_alloc_str", lambda j, v: text.tres_text(j.allocation.tres) if j.allocation is not None else ""),
-    ("user_id", lambda j, v: j.spec.uid),
-    ("user_name", lambda j, v: v.user(j.spec.uid)),
-    ("maximum_switch_wait_time", lambda j, v: j.spec.switches_wait),
-    ("wckey", lambda j, v: j.spec.wckey),
-    ("current_working_directory", lambda j, v: j.spec.work_dir),
+_FIELDS: tuple[Entry, ...] = (
+    ("account", TEXT, lambda j, v: j.spec.account),
+    ("accrue_time", NUMBER, lambda j, v: j.accrue_time),
+    ("admin_comment", TEXT, lambda j, v: j.admin_comment),
+    ("allocating_node", TEXT, lambda j, v: j.spec.submit_host),
+    ("array_job_id", NUMBER, lambda j, v: j.array_job_id),
+    ("array_task_id", OPTIONAL, lambda j, v: j.array_task_id),
+    ("array_max_tasks", NUMBER, lambda j, v: j.array_limit),
+    ("array_task_string", TEXT, lambda j, v: text.task_text(j.tasks, j.array_limit, v.bitstr) if j.tasks else ""),
+    ("association_id", COUNT, lambda j, v: j.spec.assoc_id),
+    ("batch_features", TEXT, lambda j, v: j.spec.request.batch_features or ""),
+    ("batch_flag", FLAG, lambda j, v: j.spec.is_batch),
+    ("batch_host", TEXT, lambda j, v: j.batch_host),
+    ("flags", WORDS, lambda j, v: job_flags(j)),
+    ("burst_buffer", TEXT, lambda j, v: j.spec.request.burst_buffer or ""),
+    ("burst_buffer_state", TEXT, ""),
+    ("cluster", TEXT, lambda j, v: v.config.cluster_name),
+    ("cluster_features", TEXT, ""),
+    ("command", TEXT, lambda j, v: j.spec.command or ""),
+    ("comment", TEXT, lambda j, v: j.spec.comment or ""),
+    ("container", TEXT, lambda j, v: j.spec.request.container or ""),
+    ("container_id", TEXT, lambda j, v: j.spec.request.container_id or ""),
+    ("container_type", TEXT, ""),
+    ("contiguous", FLAG, lambda j, v: j.spec.contiguous),
+    ("core_spec", COUNT, lambda j, v: j.spec.request.core_spec or 0),
+    ("thread_spec", COUNT, lambda j, v: _NO_THREADS if j.spec.request.thread_spec is None else j.spec.request.thread_spec),
+    ("cores_per_socket", OPTIONAL, lambda j, v: j.spec.cores_per_socket),
+    ("billable_tres", TREE, lambda j, v: _billing(j)),
+    ("cpus_per_task", NUMBER, lambda j, v: j.spec.cpus_per_task),
+    ("cpu_frequency_minimum", OPTIONAL, None),
+    ("cpu_frequency_maximum", OPTIONAL, None),
+    ("cpu_frequency_governor", OPTIONAL, None),
+    ("cpus_per_tres", TEXT, lambda j, v: f"gres/gpu:{j.spec.cpus_per_gpu}" if j.spec.cpus_per_gpu else ""),
+    ("cron", TEXT, ""),
+    ("deadline", NUMBER, lambda j, v: j.spec.deadline),
+    ("delay_boot", NUMBER, lambda j, v: j.spec.delay_boot),
+    ("dependency", TEXT, lambda j, v: text.dependency_text(j, "", v.is_array)),
+    ("derived_exit_code", STATUS, lambda j, v: j.derived_exit_code),
+    ("eligible_time", NUMBER, lambda j, v: j.eligible_time),
+    ("end_time", NUMBER, lambda j, v: _end(j)),
+    ("excluded_nodes", TEXT, lambda j, v: text.fold(j.spec.exc_nodes) if j.spec.exc_nodes else ""),
+    ("exit_code", STATUS, lambda j, v: j.exit_code),
+    ("extra", TEXT, lambda j, v: j.spec.extra or ""),
+    ("failed_node", TEXT, ""),
+    ("features", TEXT, lambda j, v: j.spec.features or ""),
+    ("federation_origin", TEXT, ""),
+    ("federation_siblings_active", TEXT, ""),
+    ("federation_siblings_viable", TEXT, ""),
+    ("gres_detail", WORDS, lambda j, v: _gres_detail(j)),
+    ("group_id", COUNT, lambda j, v: j.spec.gid),
+    ("group_name", TEXT, lambda j, v: v.group(j.spec.gid)),
+    ("het_job_id", NUMBER, lambda j, v: j.het_job_id),
+    ("het_job_id_set", TEXT, lambda j, v: job_fields.het_set(j) if j.het_job_id else ""),
+    ("het_job_offset", NUMBER, lambda j, v: j.het_offset),
+    ("job_id", COUNT, lambda j, v: j.job_id),
+    ("job_resources", TREE, _resources),
+    ("job_size_str", WORDS, ()),
+    ("job_state", WORDS, lambda j, v: _job_states(j)),
+    ("last_sched_evaluation", NUMBER, lambda j, v: j.last_sched_eval),
+    ("licenses", TEXT, lambda j, v: j.spec.licenses),
+    ("licenses_allocated", TEXT, lambda j, v: job_fields.licenses_held(j)),
+    ("mail_type", WORDS, lambda j, v: tuple(j.spec.mail_type)),
+    ("mail_user", TEXT, lambda j, v: j.spec.mail_user or v.user(j.spec.uid)),
+    ("max_cpus", NUMBER, 0),
+    ("max_nodes", NUMBER, lambda j, v: 0 if j.allocation is not None else j.spec.max_nodes or j.spec.num_tasks),
+    ("mcs_label", TEXT, lambda j, v: j.spec.request.mcs_label or ""),
+    ("memory_per_tres", TEXT, lambda j, v: job_fields.memory_per_gpu(j)),
+    ("memory_update_delay", COUNT, 0),
+    ("memory_update_margin", COUNT, 0),
+    ("name", TEXT, lambda j, v: j.spec.name),
+    ("network", TEXT, lambda j, v: j.spec.network or ""),
+    ("nodes", TEXT, lambda j, v: text.node_list(j)),
+    ("nice", COUNT, lambda j, v: j.spec.nice),
+    ("tasks_per_core", OPTIONAL, lambda j, v: j.spec.ntasks_per_core or UNLIMITED),
+    ("tasks_per_tres", NUMBER, lambda j, v: j.spec.ntasks_per_gpu),
+    ("tasks_per_node", NUMBER, lambda j, v: j.spec.ntasks_per_node),
+    ("tasks_per_socket", OPTIONAL, lambda j, v: j.spec.ntasks_per_socket or UNLIMITED),
+    ("tasks_per_board", NUMBER, 0),
+    ("cpus", NUMBER, lambda j, v: text.total_cpus(j)),
+    ("node_count", NUMBER, lambda j, v: job_fields.node_count(j, v)),
+    ("tasks", NUMBER, lambda j, v: j.spec.num_tasks),
+    ("partition", TEXT, lambda j, v: job_fields.partition_text(j)),
+    ("prefer", TEXT, lambda j, v: j.spec.prefer or ""),
+    ("memory_per_cpu", OPTIONAL, lambda j, v: _memory(j, MemoryPer.CPU)),
+    ("memory_per_node", OPTIONAL, lambda j, v: _memory(j, MemoryPer.NODE)),
+    ("minimum_cpus_per_node", NUMBER, lambda j, v: j.spec.pn_min_cpus),
+    ("minimum_tmp_disk_per_node", NUMBER, lambda j, v: j.spec.pn_min_tmp_mib),
+    ("preempt_time", NUMBER, lambda j, v: j.preempt_time),
+    ("preemptable_time", NUMBER, lambda j, v: j.start_time if j.allocation is not None else 0),
+    ("pre_sus_time", NUMBER, lambda j, v: j.pre_suspend_s),
+    ("hold", FLAG, lambda j, v: j.priority == 0),
+    ("priority", NUMBER, lambda j, v: j.priority),
+    ("priority_by_partition", WORDS, ()),
+    ("profile", WORDS, lambda j, v: _profile(j)),
+    ("qos", TEXT, lambda j, v: j.spec.qos),
+    ("reboot", FLAG, lambda j, v: j.spec.request.reboot),
+    ("required_nodes", TEXT, lambda j, v: text.fold(j.spec.req_nodes) if j.spec.req_nodes else ""),
+    ("required_switches", COUNT, lambda j, v: j.spec.switches),
+    ("requeue", FLAG, lambda j, v: j.spec.requeue),
+    ("resize_time", NUMBER, 0),
+    ("restart_cnt", COUNT, lambda j, v: j.restarts),
+    ("resv_name", TEXT, lambda j, v: j.spec.reservation),
+    ("scheduled_nodes", TEXT, ""),
+    ("segment_size", COUNT, lambda j, v: j.spec.request.segment or 0),
+    ("selinux_context", TEXT, ""),
+    ("shared", WORDS, lambda j, v: _SHARED.get(j.spec.exclusive, ())),
+    ("step_id", TREE, lambda j, v: _step_id(j)),
+    ("sockets_per_board", COUNT, 0),
+    ("sockets_per_node", OPTIONAL, lambda j, v: j.spec.sockets_per_node),
+    ("start_time", NUMBER, lambda j, v: j.start_time),
+    ("state_description", TEXT, lambda j, v: j.reason_text),
+    ("state_reason", TEXT, lambda j, v: j.reason),
+    ("standard_input", TEXT, _path("stdin", expand=False)),
+    ("standard_output", TEXT, _path("stdout", expand=False)),
+    ("standard_error", TEXT, _path("stderr", expand=False)),
+    ("stdin_expanded", TEXT, _path("stdin", expand=True)),
+    ("stdout_expanded", TEXT, _path("stdout", expand=True)),
+    ("stderr_expanded", TEXT, _path("stderr", expand=True)),
+    ("submit_time", NUMBER, lambda j, v: j.submit_time),
+    ("submit_line", TEXT, lambda j, v: j.spec.submit_line),
+    ("suspend_time", NUMBER, lambda j, v: j.suspend_time),
+    ("system_comment", TEXT, lambda j, v: j.system_comment),
+    ("time_limit", OPTIONAL, lambda j, v: UNLIMITED if j.spec.time_limit is None else j.spec.time_limit),
+    ("time_minimum", NUMBER, lambda j, v: j.spec.time_min),
+    ("threads_per_core", OPTIONAL, lambda j, v: j.spec.threads_per_core),
+    ("tres_bind", TEXT, lambda j, v: j.spec.tres_bind),
+    ("tres_freq", TEXT, lambda j, v: j.spec.tres_freq),
+    ("tres_per_job", TEXT, lambda j, v: j.spec.tres_per_job),
+    ("tres_per_node", TEXT, lambda j, v: j.spec.tres_per_node),
+    ("tres_per_socket", TEXT, lambda j, v: j.spec.tres_per_socket),
+    ("tres_per_task", TEXT, lambda j, v: j.spec.tres_per_task),
+    ("tres_req_str", TEXT, lambda j, v: text.tres_text(j.spec.req_tres)),
+    ("tres_alloc_str", TEXT, lambda j, v: text.tres_text(j.allocation.tres) if j.allocation is not None else ""),
+    ("user_id", COUNT, lambda j, v: j.spec.uid),
+    ("user_name", TEXT, lambda j, v: v.user(j.spec.uid)),
+    ("maximum_switch_wait_time", COUNT, lambda j, v: j.spec.switches_wait),
+    ("wckey", TEXT, lambda j, v: j.spec.wckey),
+    ("current_working_directory", TEXT, lambda j, v: j.spec.work_dir),
 )  # fmt: skip
 
-
-def job_record(job: Job, view: View) -> Value:
-    """One element of `jobs`."""
-    return {name: get(job, view) for name, get in _FIELDS}
+JOB: Shape[Job] = Shape(_FIELDS)
+"""One element of `jobs`."""

@@ -7,7 +7,8 @@ lists and times do in Slurm.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -16,6 +17,8 @@ from slurmbridge.fields.view import View
 
 Row = TypeVar("Row")
 NAMED_WIDTH = 20
+AT_ONCE = 250
+"""Rows of one piece of a listing."""
 _DIGITS = frozenset("0123456789")
 
 
@@ -58,10 +61,12 @@ class Layout(Generic[Row]):
         self._template = "".join(values) + _literal(tail)
         self._getters = tuple(cell.field.get for cell in cells)
 
-    def lines(self, rows: Iterable[Row], view: View) -> list[str]:
-        """One line per row, without line ends."""
-        template, getters = self._template, self._getters
-        return [template % tuple([get(row, view) for get in getters]) for row in rows]
+    def pieces(self, rows: Iterable[Row], view: View) -> Iterator[str]:
+        """One line per row, some hundred lines at a time: others are served between them."""
+        template, getters = self._template + "\n", self._getters
+        left = iter(rows)
+        while some := list(itertools.islice(left, AT_ONCE)):
+            yield "".join([template % tuple([get(row, view) for get in getters]) for row in some])
 
     def uses(self, *names: str) -> bool:
         return any(cell.field.name in names for cell in self.cells)

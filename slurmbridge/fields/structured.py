@@ -6,9 +6,11 @@ ones folded behind column 80 as libyaml does.
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -19,6 +21,46 @@ _WIDTH = 80
 _NOT_PLAIN = re.compile(
     r"""^[#,\[\]{}&*!|>'"%@`]|^[?:-](\s|$)|^---|^\.\.\.|^\s|\s$|:\s|:$|\s\#|[\n\t\x00-\x1f\x7f]""", re.VERBOSE
 )
+
+
+_AT_ONCE = 16
+"""Elements of a document that are given out together."""
+
+
+def framed(kind: str, name: str, elements: Iterable[str], rest: Mapping[str, Value]) -> Iterator[str]:
+    """A document in pieces. Its first entry is the list `name` of elements written already (`element`), then the rest."""
+    is_yaml = kind == "yaml"
+    whole: Value = {name: [], **rest}
+    text = to_yaml(whole) if is_yaml else to_json(whole)
+    opening = f"!!str {name}: !!seq" if is_yaml else f'"{name}": ['
+    at = text.index(opening) + len(opening)
+    lead, between = ("\n", "") if is_yaml else ("\n    ", ",\n    ")
+    piece = text[:at]
+    left = iter(elements)
+    found = list(itertools.islice(left, _AT_ONCE))
+    tail = text[at:] if not found else text[at:].removeprefix(" []\n") if is_yaml else "\n  " + text[at:]
+    while found:
+        yield piece + lead + between.join(found)
+        piece, lead = "", between
+        found = list(itertools.islice(left, _AT_ONCE))
+    yield piece + tail
+
+
+def element(kind: str, value: Value) -> str:
+    """One of the list that is a document's first entry."""
+    if kind == "yaml":
+        return "-" + "".join(_node(value, 2, "-", 2))
+    return to_json(value)[:-1].replace("\n", "\n    ")
+
+
+def quoted(text: str) -> str:
+    """A JSON string; listings repeat most of theirs, long ones aside."""
+    return _quoted(text) if len(text) <= _WIDTH else to_json(text)[:-1]
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _quoted(text: str) -> str:
+    return to_json(text)[:-1]
 
 
 def to_json(value: Value) -> str:

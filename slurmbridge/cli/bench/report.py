@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from slurmbridge.cli import throwaway
-from slurmbridge.cli.bench import measures
+from slurmbridge.cli.bench import beside, measures
 from slurmbridge.cli.bench.figures import Figure
 
 ON_TWO_NODES = {
@@ -21,7 +21,7 @@ ON_TWO_NODES = {
     "queue": measures.full_queue,
     "array": measures.array,
 }
-SHORT_JOBS = "jobs"
+ON_ONE_NODE = {"jobs": measures.short_jobs, "beside": beside.beside_slurm}
 NEED_BLOCKED = ("shells", "connections", "queue")  # work on nodes that `commands` has filled
 
 
@@ -35,15 +35,16 @@ def figures(quick: bool, only: Sequence[str], real_slurm: str | None) -> Iterato
                 bench.block()
             for name in chosen:
                 yield from ON_TWO_NODES[name](bench)
-    if not only or SHORT_JOBS in only:
-        with throwaway.opened(bin_folder, nodes="b1", cpus=512, memory=512_000) as daemon:
-            yield from measures.short_jobs(measures.Bench(daemon, quick), real_slurm)
+    for name, measure in ON_ONE_NODE.items():
+        if not only or name in only:
+            with throwaway.opened(bin_folder, nodes="b1", cpus=512, memory=512_000) as daemon:
+                yield from measure(measures.Bench(daemon, quick), real_slurm)
 
 
 def main(*, quick: bool, as_json: bool, only: Sequence[str], real_slurm: str | None) -> int:
-    unknown = [name for name in only if name not in (*ON_TWO_NODES, SHORT_JOBS)]
-    if unknown:
-        sys.stderr.write(f"slurmbridge: error: measurements are {', '.join((*ON_TWO_NODES, SHORT_JOBS))}\n")
+    names = (*ON_TWO_NODES, *ON_ONE_NODE)
+    if any(name not in names for name in only):
+        sys.stderr.write(f"slurmbridge: error: measurements are {', '.join(names)}\n")
         return 2
     if not os.access(os.path.join(sysconfig.get_path("scripts"), "sbatch"), os.X_OK):
         sys.stderr.write("slurmbridge: error: the commands are not installed beside this interpreter\n")
