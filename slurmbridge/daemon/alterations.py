@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from slurmbridge.commands.effects import Alter, AlterOutcome, Call
 from slurmbridge.commands.update_fields import apply_node_update, apply_partition_update, apply_reservation
 from slurmbridge.daemon.core import Core
+from slurmbridge.daemon.resetting import UsageResets
 from slurmbridge.errors import ConfigError, SlurmErrno
 from slurmbridge.lang.hostlist import expand
 from slurmbridge.lifecycle.ends import Death
@@ -40,6 +41,7 @@ class Alterations:
         core: Core,
         tell_planner: Callable[[], None],
         node_changed: Callable[[str], None],
+        resets: UsageResets,
         fail_jobs: Callable[[str, Death], None],
         read_config: Callable[[], ClusterConfig],
         take_config: Callable[[ClusterConfig], None],
@@ -47,6 +49,7 @@ class Alterations:
     ) -> None:
         self.core = core
         self._tell_planner, self._node_changed, self._fail_jobs = tell_planner, node_changed, fail_jobs
+        self._resets = resets
         self._read_config, self._take_config, self._shut_down = read_config, take_config, shut_down
 
     def alter(self, call: Call, alter: Alter) -> Answer:
@@ -89,7 +92,7 @@ class Alterations:
         if wanted is None or wanted.revision != memory.accounting.revision:
             return _now(AlterOutcome(conflict=True))
         if wanted.assocs != memory.accounting.assocs:
-            memory.count_usage()
+            memory.count_usage(self.core.clock())
         memory.accounting = replace(wanted, revision=wanted.revision + 1)
         self._tell_planner()
         return self._after([PutAccounting(accounting=memory.accounting, transactions=alter.transactions)])
@@ -180,7 +183,9 @@ class Alterations:
                 errno=SlurmErrno.INTERNAL,
                 detail=f"ClusterName={now}: this is the controller of {was}; another cluster needs another state folder",
             )
+        self._resets.before(config)
         memory.config = config
+        self._resets.begin()
         memory.node_table.configure(config.nodes, self.core.clock())
         memory.partition_list = list(config.partitions)
         self.core.ids.following = max(self.core.ids.following, config.first_job_id)

@@ -23,6 +23,7 @@ from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.performing import Estimate, FactorsOf, Performer, SharesOf
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.daemon.requests import Blobs
+from slurmbridge.daemon.resetting import UsageResets
 from slurmbridge.daemon.retention import Retaining
 from slurmbridge.daemon.running import Running
 from slurmbridge.daemon.submission import Submissions
@@ -63,12 +64,15 @@ class Controller:
         self.running = Running(self.core, runtime, blobs, daemon_addr)
         self.retaining = Retaining(self.core, store, blobs)
         plans.launch, plans.evict = self.running.launch, self.running.evict
+        self.resets = UsageResets(self.core, dict(loaded.marks))
         self._recover(loaded, journal)
+        self.resets.begin()
         self.mailer = self.core.mailer = Mailer(memory, journal, loaded.mails)
         alterations = Alterations(
             self.core,
             plans.everything_changed,
             plans.node_changed,
+            self.resets,
             self.fail_jobs,
             read_config,
             runtime.reconfigure,
@@ -107,7 +111,6 @@ class Controller:
             memory.partition_list = list(loaded.partitions)
         memory.reservation_list = list(loaded.reservations)
         memory.usage_rows = {row.assoc_id: row for row in loaded.usage}
-        memory.count_usage()
         for job in sorted(loaded.jobs, key=lambda job: job.job_id):
             self.core.place(job)
         for step in loaded.steps:
@@ -122,6 +125,7 @@ class Controller:
             ops.append(PutMark(name="next_job_id", value=str(self.core.ids.following)))
         if ops:
             journal.write(ops)
+        memory.count_usage(self.core.clock())
         memory.tally.reset()
 
     # ---- now and then ----
@@ -132,7 +136,8 @@ class Controller:
 
     def count_usage(self) -> None:
         """Fair-share factors anew (PriorityCalcPeriod)."""
-        self.memory.count_usage()
+        self.resets.look()
+        self.memory.count_usage(self.core.clock())
         self.plans.usage_counted()
 
     def mail_of_limits(self) -> None:

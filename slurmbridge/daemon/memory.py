@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from slurmbridge.daemon.jobtable import JobTable, holds_resources
 from slurmbridge.daemon.names import Names
 from slurmbridge.daemon.nodetable import NodeTable
+from slurmbridge.daemon.spending import with_running
 from slurmbridge.daemon.tally import Tally
 from slurmbridge.daemon.zones import zone
 from slurmbridge.model.accounts import Accounting, UsageRow
@@ -48,6 +49,7 @@ class Memory:
         self.reservation_list: list[Reservation] = []
         self.usage_rows: dict[int, UsageRow] = {}
         self.counted: tuple[UsageRow, ...] = ()
+        self.counted_at = now  # until when use of runs that go on counts
         self._licenses: dict[str, int] = {}
         self.tally = Tally(clock)
         self.tally.user_name = names.user_name
@@ -97,14 +99,21 @@ class Memory:
         return self._licenses
 
     def usage(self) -> Sequence[UsageRow]:
-        return tuple(self.usage_rows.values())
+        """Of associations, and of runs until the last count."""
+        return tuple(row for row in self.all_usage() if row.assoc_id > 0)
+
+    def all_usage(self) -> tuple[UsageRow, ...]:
+        """That of QOS too."""
+        partitions = {each.name: each for each in self.partition_list}
+        return with_running(self.usage_rows, self.table, self.accounting, partitions, self.counted_at)
 
     def counted_usage(self) -> Sequence[UsageRow]:
         return self.counted
 
-    def count_usage(self) -> None:
+    def count_usage(self, now: float) -> None:
         """Fair-share factors are made of this until the next count."""
-        self.counted = tuple(self.usage_rows.values())
+        self.counted_at = now
+        self.counted = tuple(self.usage())
 
     def statistics(self) -> Statistics:
         return self.tally.view(self.table.all())

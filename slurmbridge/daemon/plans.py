@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from slurmbridge.daemon.core import Core, new_sluid
 from slurmbridge.daemon.jobtable import holds_resources
+from slurmbridge.daemon.spending import faded
 from slurmbridge.lifecycle import arrays, starts
 from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.cluster import ClusterConfig
@@ -20,7 +21,6 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Eviction, Plan, Start, Verdict
 from slurmbridge.model.states import Reason
 from slurmbridge.store.protocol import PutSteps
-from slurmbridge.store.usage import decay
 
 USAGE_EVERY_S = 30.0
 FIRST_LOOK_S = 3.0
@@ -97,7 +97,7 @@ class Plans:
 
     def usage_counted(self) -> None:
         """Fair-share factors are due."""
-        self._counted_is_new = True
+        self._counted_is_new = self._usage_is_new = True
         self.wake()
 
     # ---- what it is told ----
@@ -119,7 +119,7 @@ class Plans:
                 nodes=tuple(memory.nodes()),
                 jobs=tuple(self._relevant(memory.jobs())),
                 gone=gone,
-                usage=tuple(memory.usage()),
+                usage=self._faded(),
                 counted=memory.counted,
                 reservations=tuple(memory.reservation_list),
             )
@@ -136,9 +136,13 @@ class Plans:
         if not self._usage_is_new or now - self._usage_told < USAGE_EVERY_S:
             return None
         self._usage_is_new, self._usage_told = False, now
+        return self._faded()
+
+    def _faded(self) -> tuple[UsageRow, ...]:
+        """Use of associations and QOS as of now."""
         memory = self.core.memory
         half_life = memory.config.priority_decay_half_life
-        return tuple(decay(row, now, half_life) for row in memory.usage())
+        return faded(memory.all_usage(), memory.accounting, half_life, self._clock())
 
     @staticmethod
     def _relevant(jobs: Iterable[Job]) -> Iterable[Job]:

@@ -17,16 +17,16 @@ from slurmbridge.daemon import messages
 from slurmbridge.daemon.core import Core
 from slurmbridge.daemon.jobtable import holds_resources, is_over
 from slurmbridge.daemon.requests import Blobs, decode_environment
+from slurmbridge.daemon.spending import charge_of
 from slurmbridge.lifecycle import starts
 from slurmbridge.lifecycle.ends import Death, settle
 from slurmbridge.manifest.launch import UserEntry, build_launch
-from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.plan import Eviction
 from slurmbridge.model.states import JobFlag
 from slurmbridge.runtime.protocol import Ended, Launch, Lost, Report, RunKey, Runtime, Started, StepChanged
 from slurmbridge.store.protocol import Op, PutSteps
-from slurmbridge.store.usage import charge
+from slurmbridge.store.usage import rows_after
 
 log = logging.getLogger(__name__)
 
@@ -179,6 +179,7 @@ class Running:
         self, job: Job, death: Death, status: int, time: float, report: Ended | None, steps: Sequence[Step]
     ) -> asyncio.Future[None]:
         settled = settle(job, death, status, time, report.usage if report else None)
+        settled = replace(settled, ended=self._counted(settled.ended))
         table = self.core.memory.table
         running = {step.step_id: step for step in table.steps(job.job_id)}
         own = starts.batch_step(job)
@@ -204,14 +205,20 @@ class Running:
         return durable
 
     def _charge(self, ended: Job) -> None:
-        """What the store adds to the association's use with the same commit, here for sshare and the planner."""
+        """What the store adds to use with the same commit, here for sshare and the planner."""
         memory = self.core.memory
-        if ended.spec.assoc_id and ended.allocation is not None:
-            row = memory.usage_rows.get(ended.spec.assoc_id) or UsageRow(
-                assoc_id=ended.spec.assoc_id, as_of=self.core.clock()
-            )
-            memory.usage_rows[row.assoc_id] = charge(row, ended, memory.config.priority_decay_half_life)
+        changed = rows_after(memory.usage_rows, ended, memory.config.priority_decay_half_life)
+        if changed:
+            memory.usage_rows.update((row.assoc_id, row) for row in changed)
             self.core.planner.usage_changed()
+
+    def _counted(self, ended: Job) -> Job:
+        """The run with how its use counts."""
+        memory = self.core.memory
+        if ended.allocation is None:
+            return ended
+        partition = memory.partition(ended.allocation.partition)
+        return replace(ended, charge=charge_of(ended, memory.accounting, memory.config, partition))
 
     def _end_components(self, leader: Job) -> None:
         """The batch script of a heterogeneous job ran in its first component: the others end with it."""

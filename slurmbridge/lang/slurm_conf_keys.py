@@ -193,11 +193,11 @@ KEYS: Final[tuple[ConfKey, ...]] = (
     _k("PriorityDecayHalfLife", Kind.MINUTES_TIME, "7-00:00:00"),
     _k("PriorityCalcPeriod", Kind.MINUTES_TIME, "00:05:00", _TIMES),
     _k("PriorityFavorSmall", _B, "no"),
-    _k("PriorityFlags", _T, "", "priorities follow the default rules"),
+    _k("PriorityFlags", _T, ""),
     _k("PriorityMaxAge", Kind.MINUTES_TIME, "7-00:00:00"),
     _k("PriorityType", _T, "priority/multifactor"),
     _k(
-        "PriorityUsageResetPeriod", Kind.ENUM, "NONE", "use decays and is never reset",
+        "PriorityUsageResetPeriod", Kind.ENUM, "NONE", "",
         "none", "now", "daily", "weekly", "monthly", "quarterly", "yearly",
     ),
     _k("PriorityWeightAge", _N, "0"),

@@ -6,7 +6,7 @@ table says why) or are read where they are shown only.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from slurmbridge.errors import LangError
@@ -33,9 +33,37 @@ _IMPLIED: Final = {
     "wckeys": {"associations"},
 }
 _ENFORCE_ALIASES: Final = {"association": "associations", "limit": "limits", "wckey": "wckeys"}
+PRIORITY_FLAGS: Final = (
+    "ACCRUE_ALWAYS", "CALCULATE_RUNNING", "DEPTH_OBLIVIOUS", "NO_FAIR_TREE", "INCR_ONLY", "MAX_TRES", "MAX_TRES_GRES",
+    "NO_NORMAL_ALL", "NO_NORMAL_ASSOC", "NO_NORMAL_PART", "NO_NORMAL_QOS", "NO_NORMAL_TRES", "SMALL_RELATIVE_TO_TIME",
+)  # fmt: skip
 _RLIMITS: Final = ("ALL", "NONE", "AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK")
 _SMALL_KINDS: Final = (Kind.SMALL, Kind.SECONDS, Kind.MINUTES, Kind.RATE, Kind.PERCENT)
 _NUMBER_KINDS: Final = (Kind.NUMBER, Kind.MEMORY, Kind.MICROSECONDS)
+
+
+UNUSED_FLAGS: Final = {
+    "CALCULATE_RUNNING": "priorities of running jobs decide nothing here",
+    "DEPTH_OBLIVIOUS": "shares are ordered by Fair Tree",
+    "NO_FAIR_TREE": "shares are ordered by Fair Tree",
+    "INCR_ONLY": "priorities are those of the moment",
+    "NO_NORMAL_ALL": "factors are always parts of the greatest",
+    "NO_NORMAL_ASSOC": "factors are always parts of the greatest",
+    "NO_NORMAL_PART": "factors are always parts of the greatest",
+    "NO_NORMAL_QOS": "factors are always parts of the greatest",
+    "NO_NORMAL_TRES": "factors are always parts of the greatest",
+    "SMALL_RELATIVE_TO_TIME": "the size of a job is its nodes and CPUs alone",
+}
+"""Words of PriorityFlags that mean nothing here, with the reason."""
+
+
+def unused_flags(plain: Mapping[str, Pair]) -> list[tuple[str, int, str]]:
+    """(file, line, what) of each."""
+    pair = plain.get("priorityflags")
+    words = [word.upper() for word in values.names(pair)] if pair is not None else []
+    return [
+        (pair.file, pair.line, f"PriorityFlags {word}") for word in words if pair is not None and word in UNUSED_FLAGS
+    ]
 
 
 def check(key: ConfKey, pair: Pair) -> None:
@@ -125,6 +153,18 @@ def _lower(pair: Pair) -> str:
     return pair.value.lower()
 
 
+def _upper(pair: Pair) -> str:
+    return pair.value.upper()
+
+
+def _priority_flags(pair: Pair) -> frozenset[str]:
+    words = values.names(pair)
+    unknown = [word for word in words if word.upper() not in PRIORITY_FLAGS]
+    if unknown:
+        raise pair.error(f"PriorityFlags={unknown[0]} invalid")
+    return frozenset(word.upper() for word in words)
+
+
 def _truth(pair: Pair) -> bool:
     return values.count(pair, values.MAX_SMALL) != 0
 
@@ -181,6 +221,8 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Pair], Any]]]] = {
     "priorityweighttres": ("priority_weight_tres", _text),
     "prioritymaxage": ("priority_max_age", _seconds),
     "prioritydecayhalflife": ("priority_decay_half_life", _seconds),
+    "priorityusageresetperiod": ("priority_usage_reset_period", _upper),
+    "priorityflags": ("priority_flags", _priority_flags),
     "priorityfavorsmall": ("priority_favor_small", values.switch),
     "preempttype": ("preempt_type", slurm_conf_preempt.read_type),
     "preemptmode": ("preempt_mode", slurm_conf_preempt.read_mode),

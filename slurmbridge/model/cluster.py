@@ -214,6 +214,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     priority_weight_tres: str = ""
     priority_max_age: int = 7 * 86400  # seconds
     priority_decay_half_life: int = 7 * 86400
+    priority_usage_reset_period: str = "NONE"  # NONE, NOW, DAILY, WEEKLY, MONTHLY, QUARTERLY, YEARLY
+    priority_flags: frozenset[str] = frozenset()  # capitals, as `PRIORITY_FLAGS` has them
     priority_favor_small: bool = False
     preempt_type: str = "preempt/none"
     preempt_mode: str = "OFF"

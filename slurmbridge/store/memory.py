@@ -41,7 +41,7 @@ from slurmbridge.store.queries import row_of
 from slurmbridge.store.records import ended_at, is_final
 from slurmbridge.store.schema import ALIVE
 from slurmbridge.store.trouble import node_trouble
-from slurmbridge.store.usage import DEFAULT_HALF_LIFE, charge
+from slurmbridge.store.usage import DEFAULT_HALF_LIFE, rows_after
 
 
 class MemoryStore:
@@ -271,8 +271,4 @@ class MemoryStore:
             if not is_final(job) or key in self._rolled:
                 continue
             self._rolled.add(key)
-            assoc_id = job.spec.assoc_id
-            before = self._usage.get(assoc_id) or UsageRow(assoc_id=assoc_id, as_of=0.0)
-            after = charge(before, job, self._half_life)
-            if assoc_id and after is not before:
-                self._usage[assoc_id] = after
+            self._usage.update((row.assoc_id, row) for row in rows_after(self._usage, job, self._half_life))

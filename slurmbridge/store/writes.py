@@ -37,7 +37,7 @@ from slurmbridge.store.protocol import (
     PutUsage,
 )
 from slurmbridge.store.trouble import node_trouble
-from slurmbridge.store.usage import charge
+from slurmbridge.store.usage import rows_after
 
 NEXT_JOB_ID = "next_job_id"
 
@@ -250,12 +250,9 @@ class Batch:
             own.executemany("UPDATE runs SET rolled = 1 WHERE job_id = ? AND restarts = ?", charged)
             for key in charged:
                 job = self._finished[key]
-                assoc_id = job.spec.assoc_id
-                before = self.known.usage.get(assoc_id) or UsageRow(assoc_id=assoc_id, as_of=0.0)
-                after = charge(before, job, self._half_life)
-                if assoc_id and after is not before:
-                    self.known.usage[assoc_id] = after
-                    self._usage.add(assoc_id)
+                for row in rows_after(self.known.usage, job, self._half_life):
+                    self.known.usage[row.assoc_id] = row
+                    self._usage.add(row.assoc_id)
 
 
 _GATHER: dict[type, Callable[[Batch, Any], None]] = {

@@ -14,6 +14,7 @@ from slurmbridge.model.cluster import ClusterConfig, Partition
 from slurmbridge.model.tres import Tres, count, is_gpu
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit import associations
+from slurmbridge.submit.factors import of_assoc, safe_minutes
 
 CountJobs = Callable[[str, str, str], int]
 """(user, account, QOS) -> jobs submitted and not ended, every task of an array; an empty name counts all."""
@@ -28,6 +29,10 @@ def _word(name: str, per_job: bool) -> str:
     if is_gpu(name) or name.startswith("gres/"):
         return "GRES"
     return "License" if name.startswith("license/") else "Unknown"
+
+
+def _minutes_word(name: str) -> str:
+    return "CPU" if name == "cpu" else _word(name, per_job=False)
 
 
 def _reason(scope: str, name: str) -> str:
@@ -53,9 +58,12 @@ def check(
         return None
     reason = _submit_limit(user, tasks, qos, assoc, accounting, count_jobs) if count_jobs is not None else None
     if reason is None and qos is not None and "DenyOnLimit" in qos.flags:
-        reason = next(_broken(request_tres, minutes, qos), None)
+        counted = minutes
+        if minutes is not None and "safe" in config.enforce:
+            counted = int(safe_minutes(qos, minutes))
+        reason = next(_broken(request_tres, counted, qos), None)
         if reason is None and assoc is not None:
-            reason = next(_broken_assoc(request_tres, minutes, qos, assoc, accounting), None)
+            reason = next(_broken_assoc(request_tres, counted, qos, assoc, accounting), None)
     return Refused(errno=SlurmErrno.ACCOUNTING_POLICY, before=(reason,)) if reason is not None else None
 
 
@@ -116,20 +124,27 @@ def _broken(request: Tres, minutes: int | None, qos: Qos) -> Iterator[str]:
         if minutes is not None and count(request, name) * minutes > most:
             limit = "Limit" if name == "cpu" else ""
             yield f"QOSMax{_word(name, per_job=False)}MinutesPerJob{limit}"
+    for name, most in limits.grp_tres_mins:
+        if minutes is not None and count(request, name) * minutes > most:
+            yield f"QOSGrp{_minutes_word(name)}Minutes{'Limit' if name == 'cpu' else ''}"
+    for name, most in limits.grp_tres_run_mins:
+        if minutes is not None and count(request, name) * minutes > most:
+            yield f"QOSGrp{_minutes_word(name)}RunMinutes{'Limit' if name == 'cpu' else ''}"
     if limits.max_wall is not None and (minutes is None or minutes > limits.max_wall):
         yield "QOSMaxWallDurationPerJobLimit"
-    if limits.grp_wall is not None and (minutes is None or minutes > limits.grp_wall):
+    if limits.grp_wall is not None and minutes is not None and minutes > limits.grp_wall:
         yield "QOSGrpWallLimit"
 
 
 def _broken_assoc(request: Tres, minutes: int | None, qos: Qos, assoc: Assoc, accounting: Accounting) -> Iterator[str]:
     """The same of associations, but for what the QOS limits itself."""
     bound = {name for name, _ in qos.limits.grp_tres}
+    factor = qos.limit_factor
     for each in (assoc, *associations.ancestors(accounting, assoc)):
-        for name, most in each.limits.grp_tres:
+        for name, most in of_assoc(each.limits, factor).grp_tres:
             if name not in bound and count(request, name) > most:
                 yield f"AssocGrp{_word(name, per_job=True)}{'' if _word(name, True) == 'GRES' else 'Limit'}"
-    limits = associations.effective_limits(accounting, assoc)
+    limits = of_assoc(associations.effective_limits(accounting, assoc), factor)
     bound = {name for name, _ in qos.limits.max_tres_per_job}
     nodes = max(count(request, "node"), 1)
     for name, most in limits.max_tres_per_job:

@@ -29,6 +29,7 @@ REFUSAL = (
     "Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
 )
 USER, ACCOUNT, QOS = "user alice set", "account only set", "qos normal set"
+SAFE = "qos normal set flags=UsageFactorSafe"
 DENY = "qos normal set flags=DenyOnLimit"
 
 # (limits, jobs, what becomes of them)
@@ -86,11 +87,82 @@ CASES = (
     (f"{DENY};{ACCOUNT} maxtres=cpu=2", "-n2|-n3", "R !AssocMaxCpuPerJobLimit"),
     (f"{DENY};{ACCOUNT} maxwall=10", "-t10|-t11", "R !AssocMaxWallDurationPerJobLimit"),
     (f"{DENY};{ACCOUNT} grptres=cpu=3", "-n2|-n4", "R !AssocGrpCpuLimit"),
+    # what was used, or will be, of a QOS
+    (f"{QOS} grptresmins=cpu=10", "-t5 -n1|-t20 -n1|-n1", "R QOSGrpCPUMinutesLimit QOSGrpCPUMinutesLimit"),
+    (f"{QOS} grptresmins=cpu=0", "-n1", "QOSGrpCPUMinutesLimit"),
+    (f"{ACCOUNT} grptresmins=cpu=0", "-n1", "AssocGrpCPUMinutesLimit"),
+    (f"{QOS} grptresmins=mem=1000", "-t20 -n1", "QOSGrpMemoryMinutes"),
+    (f"{QOS} grptresmins=node=10", "-t20 -n1", "QOSGrpNodeMinutes"),
+    (f"{QOS} grptresmins=billing=10", "-t20 -n1", "QOSGrpBillingMinutes"),
+    (f"{ACCOUNT} grptresmins=mem=10", "-t20 -n1", "AssocGrpMemMinutes"),
+    (f"{ACCOUNT} grptresmins=node=10", "-t20 -n1", "AssocGrpNodeMinutes"),
+    (f"{ACCOUNT} grptresmins=billing=10", "-t20 -n1", "AssocGrpBillingMinutes"),
+    (f"{QOS} grptresrunmins=billing=10", "-t20 -n1", "QOSGrpBillingRunMinutes"),
+    (f"{QOS} grptresrunmins=node=10", "-t20 -n1", "QOSGrpNodeRunMinutes"),
+    (f"{QOS} grptresrunmins=mem=1000", "-t20 -n1", "QOSGrpMemoryRunMinutes"),
+    (f"{ACCOUNT} grptresrunmins=billing=10", "-t20 -n1", "AssocGrpBillingRunMinutes"),
+    (f"{QOS} maxtresmins=billing=10", "-t20 -n1", "QOSMaxBillingMinutesPerJob"),
+    (f"{ACCOUNT} maxtresmins=billing=10", "-t20 -n1", "AssocMaxBillingMinutesPerJob"),
+    (f"{QOS} maxtresrunminspu=billing=10", "-t20 -n1", "MaxBillingRunMinsPerUser"),
+    (f"{QOS} maxtresrunminspa=billing=10", "-t20 -n1", "MaxBillingRunMinsPerAccount"),
+    (f"{QOS} grpwall=10", "-t5 -n1|-t20 -n1|-n1", "R QOSGrpWallLimit R"),
+    (f"{DENY} grpwall=10", "-t5 -n1|-t20 -n1|-n1", "R !QOSGrpWallLimit R"),
+    (f"{DENY} grptresmins=cpu=10", "-t5 -n1|-t20 -n1|-n1", "R !QOSGrpCPUMinutesLimit QOSGrpCPUMinutesLimit"),
+    # TRES of each kind
+    (f"{QOS} maxtres=billing=1", "-n2", "QOSMaxBillingPerJob"),
+    (f"{QOS} grptres=billing=1", "-n2", "QOSGrpBilling"),
+    (f"{QOS} maxtrespu=billing=1", "-n2", "QOSMaxBillingPerUser"),
+    (f"{QOS} maxtrespa=billing=1", "-n2", "MaxBillingPerAccount"),
+    (f"{QOS} maxtrespa=mem=150", "-n1|-n1", "R MaxMemoryPerAccount"),
+    (f"{QOS} mintres=cpu=2,node=2", "-n2|-N2", "QOSMinNode R"),
+    (f"{QOS} grpjobs=0", "-n1", "QOSGrpJobsLimit"),
+    (f"{QOS} grpsubmit=0", "-n1", "!QOSGrpSubmitJobsLimit"),
+    # counts and times are looked at before TRES
+    (f"{QOS} maxjobspu=1 grptres=cpu=1", "-n1|-n1", "R QOSMaxJobsPerUserLimit"),
+    (f"{QOS} maxwall=10 grptres=cpu=1", "-n2 -t20", "QOSMaxWallDurationPerJobLimit"),
+    (f"{ACCOUNT} maxjobs=1;{QOS} grptres=cpu=1", "-n1|-n1", "R AssocMaxJobsLimit"),
+    (f"{ACCOUNT} grpjobs=1 grptres=cpu=1", "-n1|-n1", "R AssocGrpJobsLimit"),
+    (f"{QOS} maxtresmins=cpu=4 maxjobspu=1", "-t1|-t5", "R QOSMaxJobsPerUserLimit"),
+    # UsageFactor counts what was used; with UsageFactorSafe also what will be
+    (f"{QOS} usagefactor=2 grptresmins=cpu=10", "-t5 -n1|-t6 -n1", "R QOSGrpCPUMinutesLimit"),
+    (f"{QOS} usagefactor=0.5;{ACCOUNT} grptresmins=cpu=10", "-t20 -n1", "AssocGrpCPUMinutesLimit"),
+    (f"{SAFE} usagefactor=0.5;{ACCOUNT} grptresmins=cpu=10", "-t20 -n1", "R"),
+    (f"{SAFE} usagefactor=2 grptresrunmins=cpu=10", "-t6 -n1|-t4 -n1", "QOSGrpCPURunMinutesLimit R"),
+    (f"{SAFE} usagefactor=2;{ACCOUNT} grpwall=10", "-t6 -n1|-t4 -n1|-t2", "AssocGrpWallLimit R R"),
+    (f"{SAFE} usagefactor=2 grpwall=10", "-t6 -n1|-t4 -n1|-t2", "QOSGrpWallLimit R R"),
+    (f"{SAFE} usagefactor=2 maxwall=10", "-t6", "QOSMaxWallDurationPerJobLimit"),
+    (f"{SAFE} usagefactor=2 maxtresmins=cpu=10", "-t5 -n1|-t6 -n1", "R QOSMaxCpuMinutesPerJobLimit"),
+    (f"{SAFE} usagefactor=2;{ACCOUNT} maxtresmins=cpu=10", "-t6", "AssocMaxCpuMinutesPerJobLimit"),
+    (f"{SAFE} usagefactor=2 maxtresrunminspu=cpu=10", "-t6", "MaxCpuRunMinsPerUser"),
+    (f"{SAFE} usagefactor=2;{ACCOUNT} grptresrunmins=cpu=10", "-t6 -n1|-t4 -n1", "AssocGrpCPURunMinutesLimit R"),
+    # LimitFactor stretches what associations may have in use, and nothing else
+    (f"{QOS} limitfactor=2;{ACCOUNT} grptres=cpu=2", "-n4|-n1", "R AssocGrpCpuLimit"),
+    (f"{QOS} limitfactor=2;{ACCOUNT} maxtres=cpu=2", "-n4|-n5", "R AssocMaxCpuPerJobLimit"),
+    (f"{QOS} limitfactor=0.5;{ACCOUNT} grptres=cpu=4", "-n2|-n1", "R AssocGrpCpuLimit"),
+    (f"{QOS} limitfactor=2;{ACCOUNT} maxtrespn=cpu=2", "-N1 -n4", "AssocMaxCpuPerNode"),
+    (f"{QOS} limitfactor=2;{ACCOUNT} maxtresmins=cpu=10", "-t10 -n2", "AssocMaxCpuMinutesPerJobLimit"),
+    (f"{QOS} limitfactor=2;{ACCOUNT} grptresmins=cpu=10", "-t20 -n1", "AssocGrpCPUMinutesLimit"),
+    (f"{QOS} limitfactor=2;{ACCOUNT} grptresrunmins=cpu=10", "-t20 -n1", "AssocGrpCPURunMinutesLimit"),
+    (f"{QOS} limitfactor=2;{ACCOUNT} maxjobs=1", "-n1|-n1|-n1", "R AssocMaxJobsLimit AssocMaxJobsLimit"),
+    (f"{QOS} limitfactor=2;{ACCOUNT} grpwall=10", "-t20", "AssocGrpWallLimit"),
+    (f"{QOS} limitfactor=2;{ACCOUNT} maxwall=10", "-t20", "AssocMaxWallDurationPerJobLimit"),
+    (f"{DENY} limitfactor=2;{ACCOUNT} maxtres=cpu=2", "-n4|-n5", "R !AssocMaxCpuPerJobLimit"),
+    # a threshold that no share reaches
+    (f"{QOS} usagethreshold=2.0 flags=EnforceUsageThreshold", "-n1", "QOSUsageThreshold"),
+    (f"{QOS} usagethreshold=2.0", "-n1", "R"),
+    # what a QOS limits, associations do not limit again; each limit for itself
+    (f"{QOS} grptresmins=cpu=100;{ACCOUNT} grptresmins=cpu=10", "-t20 -n1", "R"),
+    (f"{QOS} grpwall=100;{ACCOUNT} grpwall=10", "-t20 -n1", "R"),
+    (f"{QOS} grptresrunmins=cpu=100;{ACCOUNT} grptresrunmins=cpu=10", "-t20 -n1", "R"),
+    (f"{QOS} maxtresmins=cpu=100;{ACCOUNT} maxtresmins=cpu=10", "-t20 -n1", "R"),
+    (f"{QOS} maxtresperjob=cpu=4;{ACCOUNT} grptres=cpu=2", "-n3", "AssocGrpCpuLimit"),
+    (f"{QOS} maxtrespu=cpu=4;{ACCOUNT} maxtres=cpu=2", "-n3", "AssocMaxCpuPerJobLimit"),
+    (f"{QOS} maxjobspu=4;{ACCOUNT} grpjobs=0", "-n3", "AssocGrpJobsLimit"),
     # the nearest limit counts, a QOS goes before associations
     (
         f"{ACCOUNT} maxtres=cpu=2 maxjobs=1;{USER} maxtres=cpu=4 maxjobs=2",
         "-n4|-n1|-n1|-n5",
-        "R R AssocMaxJobsLimit AssocMaxCpuPerJobLimit",
+        "R R AssocMaxJobsLimit AssocMaxJobsLimit",
     ),
     (f"{ACCOUNT} grptres=cpu=2;{QOS} grptres=cpu=6", "-n4|-n3", "R QOSGrpCpuLimit"),
 )  # fmt: skip
