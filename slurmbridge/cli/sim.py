@@ -91,6 +91,27 @@ def _text(name: str) -> str:
 
 
 @sim.command()
+@click.argument("file", metavar="FILE", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--policy", type=click.Choice(["kai", "ours"]), default="kai", show_default=True, help="Whose choices to make."
+)
+def decide(file: str, policy: str) -> None:
+    """Decide every scheduling case of FILE and print what becomes of each task, as one JSON object."""
+    import msgspec
+
+    from slurmbridge.sched.policy import PRESETS
+    from slurmbridge.sim import case_file, cases
+
+    with open(file, "rb") as stream:
+        data = stream.read()
+    try:
+        answers = cases.decide_all(case_file.read(data), PRESETS[policy])
+    except BridgeError as fault:
+        raise click.ClickException(str(fault)) from fault
+    click.echo(msgspec.json.format(msgspec.json.encode(answers), indent=1))
+
+
+@sim.command()
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.option("--jobs", type=click.IntRange(1), default=1000, show_default=True)
 @click.option("--mix", type=click.Choice(["fractions", "gangs", "cpu"]), default="fractions", show_default=True)

@@ -54,6 +54,9 @@ class Ledger:
         """Forget how to go back: marks taken so far are void."""
         self._log.clear()
 
-    def snapshot(self) -> list[Vector]:
-        """The rows as they are now; later changes do not show in it."""
-        return list(self.allocated)
+    def copy(self) -> Ledger:
+        """The rows as they are now, in a ledger of their own."""
+        other = Ledger(self.tree)
+        other.allocated = list(self.allocated)
+        other.allocated_np = list(self.allocated_np)
+        return other

@@ -1,0 +1,176 @@
+"""What is done to gangs in one pass: five actions, one after the other over the same session.
+
+allocate: what fits starts.  consolidate: running gangs are moved so that a waiting one fits; nobody loses.  reclaim: other
+queues give back what they hold above their share.  preempt: lower priorities of the same queue give way.  evict_stale: gangs
+that lost a member and did not recover give back the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from slurmbridge.sched import gates
+from slurmbridge.sched.pod_allocate import allocate_gang
+from slurmbridge.sched.pod_chunks import asked, held, next_to_start
+from slurmbridge.sched.pod_fit import free_devices
+from slurmbridge.sched.pod_queue import push, to_start
+from slurmbridge.sched.pod_session import PodSession
+from slurmbridge.sched.pods import Ask, Gang, PodTask
+from slurmbridge.sched.queues import TOLERANCE, Vector
+from slurmbridge.sched.solver import Rule, Scenario, solve
+
+Action = Callable[[PodSession], None]
+
+
+def allocate(session: PodSession) -> None:
+    """Place what fits, in order; who does not fit is passed over."""
+    order = to_start(session, session.gangs)
+    while len(order):
+        leaf, gang = order.pop()
+        if allocate_gang(session, gang, session.nodes):
+            push(session, order, gang)
+        order.touch(leaf)
+
+
+def consolidate(session: PodSession) -> None:
+    """Move what can be interrupted, so that what waits fits. Nobody may end up without a place."""
+    failed = _Failures()
+    for gang, chunk, ask in _waiting(session):
+        if not gang.preemptible or failed.hopeless(gang, chunk):
+            continue
+        if ask[2] > free_devices(session.nodes) + TOLERANCE:
+            continue
+        victims = [each for each in session.gangs if each is not gang and _can_lose(each)]
+        if not solve(session, gang, victims, lambda scenario: not scenario.lost, session.policy.consolidation_victims):
+            failed.note(gang, chunk)
+
+
+def reclaim(session: PodSession) -> None:
+    """Take from other queues what they hold above their share, for a queue that stays inside its own."""
+    failed = _Failures()
+    for gang, chunk, ask in _waiting(session):
+        if not gates.may_reclaim(session.ledger, session.shares, gang.leaf, ask, gang.preemptible):
+            continue
+        if failed.hopeless(gang, chunk, gang.leaf):
+            continue
+        victims = [each for each in session.gangs if each.leaf != gang.leaf and _can_lose(each)]
+        if not solve(session, gang, victims, _reclaim_rule(session)):
+            failed.note(gang, chunk, gang.leaf)
+
+
+def preempt(session: PodSession) -> None:
+    """Take from lower priorities of the same queue."""
+    failed = _Failures()
+    for gang, chunk, ask in _waiting(session):
+        if not gang.preemptible and not gates.within_quota(session.ledger, gang.leaf, ask):
+            continue
+        if failed.hopeless(gang, chunk, gang.leaf):
+            continue
+        victims = [
+            each
+            for each in session.gangs
+            if each.leaf == gang.leaf and each.priority < gang.priority and _can_lose(each)
+        ]
+        if not solve(session, gang, victims, lambda scenario: True):
+            failed.note(gang, chunk, gang.leaf)
+
+
+def evict_stale(session: PodSession) -> None:
+    """End what is left of gangs that have been below a minimum for too long."""
+    grace = session.policy.staleness_grace_s
+    if grace < 0:
+        return
+    for gang in session.gangs:
+        if gang.incomplete and (gang.stale_s or 0.0) >= grace:
+            for task in gang.tasks:
+                session.evict(task)
+
+
+ACTIONS: dict[str, Action] = {
+    "allocate": allocate,
+    "consolidation": consolidate,
+    "reclaim": reclaim,
+    "preempt": preempt,
+    "stalegangeviction": evict_stale,
+}
+
+
+def run_pass(session: PodSession, actions: Sequence[str] = tuple(ACTIONS)) -> None:
+    """All the actions, in order."""
+    for name in actions:
+        ACTIONS[name](session)
+
+
+def _can_lose(gang: Gang) -> bool:
+    return gang.preemptible and any(task.here for task in gang.tasks)
+
+
+def _waiting(session: PodSession) -> Iterable[tuple[Gang, list[PodTask], Vector]]:
+    """The gangs that have a next step, in order, each with its tasks and what they ask for."""
+    order = to_start(session, session.gangs)
+    while len(order):
+        leaf, gang = order.pop()
+        chunk = next_to_start(gang)
+        if chunk:
+            yield gang, chunk, asked(chunk, session.device_mib)
+        order.touch(leaf)
+
+
+def _reclaim_rule(session: PodSession) -> Rule:
+    def allowed(scenario: Scenario) -> bool:
+        return gates.may_take(
+            scenario.before,
+            session.shares,
+            scenario.gang.leaf,
+            scenario.ask,
+            scenario.gang.preemptible,
+            pieces(scenario.lost),
+            session.policy.saturation_multiplier,
+        )
+
+    return allowed
+
+
+def pieces(lost: Iterable[PodTask]) -> list[tuple[int, Vector]]:
+    """(leaf, what it loses): tasks above a minimum one by one, the rest of a gang as one."""
+    by_gang: dict[int, list[PodTask]] = {}
+    for task in lost:
+        by_gang.setdefault(id(task.gang), []).append(task)
+    found: list[tuple[int, Vector]] = []
+    for tasks in by_gang.values():
+        leaf = tasks[0].gang.leaf
+        core: list[PodTask] = []
+        by_set: dict[int, list[PodTask]] = {}
+        for task in tasks:
+            by_set.setdefault(id(task.pods), []).append(task)
+        for members in by_set.values():
+            pods = members[0].pods
+            spare = len(members) - max(0, min(len(members), pods.minimum - pods.active))
+            found += [(leaf, task.charged) for task in members[:spare]]
+            core += members[spare:]
+        if core:
+            found.append((leaf, held(core)))
+    return found
+
+
+class _Failures:
+    """Gangs that found no way in this action: others that ask for the same and not for less need not be tried."""
+
+    def __init__(self) -> None:
+        self._least: dict[object, int] = {}
+
+    def hopeless(self, gang: Gang, chunk: Sequence[PodTask], leaf: int = -1) -> bool:
+        """Has the same, or less of it, failed before?"""
+        return self._least.get(_likeness(gang, chunk, leaf), len(chunk) + 1) <= len(chunk)
+
+    def note(self, gang: Gang, chunk: Sequence[PodTask], leaf: int = -1) -> None:
+        """Remember a failure."""
+        likeness = _likeness(gang, chunk, leaf)
+        self._least[likeness] = min(len(chunk), self._least.get(likeness, len(chunk)))
+
+
+def _likeness(gang: Gang, chunk: Sequence[PodTask], leaf: int) -> object:
+    asks: frozenset[tuple[Ask, frozenset[str]]] = frozenset((task.ask, task.affinity) for task in chunk)
+    wishes = (gang.root.wish, tuple(group.wish for group in gang.root.groups), tuple(pods.wish for pods in gang.sets))
+    running = any(pods.active for pods in gang.sets)
+    return leaf, gang.preemptible, asks, wishes, len(gang.sets), gang.rank if running else -1

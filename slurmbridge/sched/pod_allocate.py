@@ -1,0 +1,137 @@
+"""Can the next step of a gang be placed? All of its tasks or none.
+
+The groups of a gang are placed one inside the other: each picks a set of nodes that its wish about topology allows, its
+groups and pod sets choose inside; where one of them fails, the next set of nodes is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from slurmbridge.sched import gates
+from slurmbridge.sched.pod_chunks import asked, next_to_start
+from slurmbridge.sched.pod_fit import LATER, NOW, best_nodes, devices_for
+from slurmbridge.sched.pod_session import PodSession
+from slurmbridge.sched.pod_topology import node_sets
+from slurmbridge.sched.pods import Gang, PodGroup, PodNode, PodSet, PodTask, Status, Wish
+
+
+def allocate_gang(
+    session: PodSession,
+    gang: Gang,
+    nodes: Sequence[PodNode],
+    *,
+    promise: bool = False,
+    tasks: Sequence[PodTask] | None = None,
+) -> bool:
+    """Place the next step of `gang`, or `tasks` of it, on `nodes`; on failure nothing is changed.
+
+    `promise`: nothing starts now, and what the pass evicted may be placed again.
+    """
+    chosen = next_to_start(gang, virtual=promise) if tasks is None else tasks
+    if not chosen or not admitted(session, gang, chosen):
+        return False
+    mark = session.mark()
+    if not _group(session, gang.root, set(chosen), nodes, {}, promise):
+        session.restore(mark)
+        return False
+    if not promise:
+        _start_together(session, gang)
+    return True
+
+
+def admitted(session: PodSession, gang: Gang, tasks: Iterable[PodTask]) -> bool:
+    """Do limits, and for what cannot be preempted quotas, leave room for the tasks?"""
+    ask = asked(tasks, session.device_mib)
+    if not gates.within_limit(session.ledger, gang.leaf, ask):
+        return False
+    return gang.preemptible or gates.within_quota(session.ledger, gang.leaf, ask)
+
+
+def _group(
+    session: PodSession,
+    group: PodGroup,
+    tasks: set[PodTask],
+    nodes: Sequence[PodNode],
+    ranks: Mapping[int, int],
+    promise: bool,
+) -> bool:
+    members = list(group.all_sets())
+    inside = [task for pods in members for task in pods.tasks if task in tasks]
+    if not inside:
+        return True
+    for chosen, preferred in _choices(session, group.wish, nodes, inside, members):
+        mark = session.mark()
+        below = _joined(ranks, preferred)
+        if all(_group(session, child, tasks, chosen, below, promise) for child in group.groups) and all(
+            _set(session, pods, tasks, chosen, below, promise) for pods in group.sets
+        ):
+            return True
+        session.restore(mark)
+    return False
+
+
+def _set(
+    session: PodSession,
+    pods: PodSet,
+    tasks: set[PodTask],
+    nodes: Sequence[PodNode],
+    ranks: Mapping[int, int],
+    promise: bool,
+) -> bool:
+    inside = sorted((task for task in pods.tasks if task in tasks), key=lambda task: (-task.order, task.index))
+    if not inside:
+        return True
+    for chosen, preferred in _choices(session, pods.wish, nodes, inside, [pods]):
+        mark = session.mark()
+        below = _joined(ranks, preferred)
+        if all(_task(session, task, chosen, below, promise) for task in inside):
+            return True
+        session.restore(mark)
+    return False
+
+
+def _choices(
+    session: PodSession, wish: Wish | None, nodes: Sequence[PodNode], tasks: Sequence[PodTask], sets: Iterable[PodSet]
+) -> Iterable[tuple[Sequence[PodNode], Mapping[int, int]]]:
+    if wish is None:
+        return [(nodes, {})]
+    placed = [
+        where for pods in sets for task in pods.tasks if task.active and (where := task.target or task.node) is not None
+    ]
+    return node_sets(wish, session.topologies.get(wish.topology), nodes, tasks, placed)
+
+
+def _joined(one: Mapping[int, int], two: Mapping[int, int]) -> Mapping[int, int]:
+    if not one or not two:
+        return one or two
+    return {index: one.get(index, 0) + two.get(index, 0) for index in {*one, *two}}
+
+
+def _task(
+    session: PodSession, task: PodTask, nodes: Sequence[PodNode], ranks: Mapping[int, int], promise: bool
+) -> bool:
+    placement = session.policy.placement
+    for node, verdict in best_nodes(nodes, task, placement, ranks):
+        labels: tuple[str, ...] = ()
+        waits = verdict == LATER
+        if task.ask.shares_devices:
+            devices = devices_for(node, task, placement.devices, promise or verdict != NOW)
+            if devices is None:
+                continue
+            labels, must_wait = devices
+            waits = waits or must_wait
+        session.place(task, node, labels, promise or waits)
+        return True
+    return False
+
+
+def _start_together(session: PodSession, gang: Gang) -> None:
+    """A set that has too few tasks for now waits for what was promised, and the whole gang with it."""
+    for pods in gang.sets:
+        promised = sum(task.target is not None for task in pods.tasks)
+        if promised and pods.active - promised < pods.minimum:
+            for task in gang.tasks:
+                if task.status == Status.STARTED:
+                    session.postpone(task)
+            return
