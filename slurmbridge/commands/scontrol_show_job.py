@@ -124,10 +124,10 @@ def _end(job: Job, start: float | None) -> float | None:
     limit = job.spec.time_limit
     if job.state.is_finished:
         return job.end_time
-    if limit is None or limit == UNLIMITED:
-        return None
     if job.time_limit_end is not None and not job.is_pending:
         return job.time_limit_end
+    if limit is None or limit == UNLIMITED:
+        return None
     return None if start is None else start + limit * 60
 
 
@@ -138,7 +138,8 @@ def _places(job: Job, eyes: Eyes) -> Iterator[str]:
     wanted = text.fold(spec.req_nodes) if spec.req_nodes else NULL
     excluded = text.fold(spec.exc_nodes) if spec.exc_nodes else NULL
     yield f"ReqNodeList={wanted} ExcNodeList={excluded}"
-    yield f"NodeList={text.node_list(job)}"
+    expected = f" SchedNodeList={text.fold(job.sched_nodes)}" if job.is_pending and job.sched_nodes else ""
+    yield f"NodeList={text.node_list(job)}{expected}"
     if spec.request.batch_features:
         yield f"BatchFeatures={spec.request.batch_features}"
     if job.batch_host:
@@ -321,6 +322,8 @@ def _tail(job: Job) -> Iterator[str]:
             yield f"{name}={value}"
     if spec.mail_type:
         yield f"MailUser={spec.mail_user or spec.user} MailType={','.join(spec.mail_type)}"
+    if spec.preemptible is not None:  # Slurm has no such line
+        yield f"Preemptible={'yes' if spec.preemptible else 'no'}"
     if spec.ntasks_per_gpu:
         yield f"NtasksPerTRES={spec.ntasks_per_gpu}"
     if request.container is not None or request.container_id is not None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from slurmbridge.model.cluster import ClusterConfig
-from slurmbridge.model.job import Job, NodeShare
+from slurmbridge.model.job import NodeShare
 from slurmbridge.model.plan import QueueShare
 from slurmbridge.model.tres import Tres
+from slurmbridge.sched.preemption import is_preemptible
 from slurmbridge.sched.snapshot import Snapshot
 from slurmbridge.submit import associations
 
@@ -40,6 +41,7 @@ def queue_use(snapshot: Snapshot) -> tuple[QueueShare, ...]:
     pools = pool_of_nodes(config)
     types = {node.name: {each.index: each.type for each in node.devices} for node in config.nodes}
     known = associations.index(accounting)
+    has_quotas = any(assoc.quotas for assoc in accounting.assocs)
     used: dict[tuple[str, int], Counts] = {}
     firm: dict[tuple[str, int], Counts] = {}
     for running in snapshot.running.values():
@@ -47,6 +49,7 @@ def queue_use(snapshot: Snapshot) -> tuple[QueueShare, ...]:
         assoc = known.by_id.get(job.spec.assoc_id)
         if job.allocation is None or assoc is None:
             continue
+        is_firm = not is_preemptible(job, known.qos, has_quotas=has_quotas)
         chain = (assoc, *associations.ancestors(accounting, assoc))
         for share in job.allocation.nodes:
             pool = pools.get(share.node)
@@ -55,7 +58,7 @@ def queue_use(snapshot: Snapshot) -> tuple[QueueShare, ...]:
             for name, count in charged(share, types.get(share.node, {})):
                 for each in chain:
                     _add(used, (pool, each.assoc_id), name, count)
-                    if not may_be_preempted(job):
+                    if is_firm:
                         _add(firm, (pool, each.assoc_id), name, count)
     found = []
     for pool_ in config.all_pools:
@@ -76,11 +79,6 @@ def queue_use(snapshot: Snapshot) -> tuple[QueueShare, ...]:
                 )
             )
     return tuple(found)
-
-
-def may_be_preempted(job: Job) -> bool:
-    """Unless the job or its QOS says no."""
-    return job.spec.preemptible is not False
 
 
 def _add(sums: dict[tuple[str, int], Counts], key: tuple[str, int], name: str, count: int) -> None:

@@ -82,9 +82,11 @@ def usage(command: str) -> str:
 
 
 def complete(command: str, text: str) -> str:
-    """What --autocomplete prints: the ways to write options that contain the text."""
+    """What --autocomplete prints: the ways to write options that contain the text, but for ours that are refused."""
     lines = []
     for option in of_command(command):
+        if option.bridge and option.end is REFUSED:
+            continue
         ways = [f"-{option.short}"] if option.short else []
         long = f"--{option.long}"
         ways += {"none": [long], "required": [long + "="], "optional": [long + "=", long + " "]}[option.arg.value]

@@ -41,6 +41,11 @@ def read_yes_no(option: Option, text: str | None, clock: Clock) -> Values | Bad:
     return invalid(option) if found is None else ((option.field, found),)
 
 
+def read_preemptible(option: Option, text: str | None, clock: Clock) -> Values | Bad:
+    """Without a value: yes."""
+    return read_yes_no(option, "yes" if text is None else text, clock)
+
+
 def read_count(option: Option, text: str | None, clock: Clock) -> Values | Bad:
     found = integer(text or "", f"--{option.long}", 1)
     return found if isinstance(found, Bad) else ((option.field, found),)

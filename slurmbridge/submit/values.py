@@ -120,7 +120,7 @@ READERS: dict[str, Reader] = {
     "mem_per_cpu": plain.read_memory(MemoryPer.CPU), "mem_per_gpu": plain.read_memory(MemoryPer.GPU), "mem_update": plain.read_mem_update,
     "moment": plain.read_moment, "name": plain.read_text, "names": plain.read_names, "nice": plain.read_nice, "no_bell": plain.read_bell, "no_kill": shape.read_no_kill,
     "no_requeue": read_no_requeue, "nodefile": shape.read_nodefile, "nodelist": shape.read_nodelist, "nodes": shape.read_nodes, "number": plain.read_number,
-    "oom_kill_step": plain.read_oom_kill_step, "open_mode": read_open_mode, "preemptible": plain.read_yes_no, "priority": plain.read_priority,
+    "oom_kill_step": plain.read_oom_kill_step, "open_mode": read_open_mode, "preemptible": plain.read_preemptible, "priority": plain.read_priority,
     "profile": read_profile, "propagate": read_propagate, "recorded": plain.read_recorded, "refused": plain.read_refused, "requeue": read_requeue,  "resv_ports": plain.read_resv_ports, "seconds": plain.read_seconds, "segment": plain.read_segment, "signal": read_signal,
     "switches": shape.read_switches, "text": plain.read_text, "time": plain.read_time, "time_min": plain.read_time_min, "tmp": plain.read_tmp,
     "tres_per_task": devices.read_tres_per_task, "uid": plain.read_text, "yes_no": plain.read_yes_no, "zero_one": plain.read_zero_one,

@@ -25,13 +25,20 @@ OPTIONS = (
     ('compress', '', 'optional', ('SLURM_COMPRESS',), '', 'recorded', 'recorded', "The supervisors of a job forward and start everything at once; this only tunes how Slurm's launcher does it."),
     ('consolidate-segments', '', 'none', ('SLURM_CONSOLIDATE_SEGMENTS',), '', 'recorded', 'recorded', 'A wish about which equal nodes are taken; on any of them the job computes the same.'),
     ('container', '', 'required', ('SRUN_CONTAINER',), 'container', 'refused', 'refused', 'running outside the container would change the result; container bundles are not available here'),
+    ('container-entrypoint', '', 'none', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
+    ('container-entrypoint-log', '', 'none', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
     ('container-env', '', 'required', (), 'container_env', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
     ('container-id', '', 'required', ('SRUN_CONTAINER_ID',), 'container_id', 'refused', 'refused', 'running outside the container would change the result; container bundles are not available here'),
     ('container-image', '', 'required', (), 'container_image', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
     ('container-mount-home', '', 'none', (), 'container_mount_home', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
     ('container-mounts', '', 'required', (), 'container_mounts', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
+    ('container-name', '', 'required', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
+    ('container-readonly', '', 'none', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
+    ('container-remap-root', '', 'none', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
+    ('container-save', '', 'required', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
     ('container-type', '', 'required', ('SRUN_CONTAINER_TYPE',), '', 'refused', 'refused', 'running outside the container would change the result; container bundles are not available here'),
     ('container-workdir', '', 'required', (), 'container_workdir', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
+    ('container-writable', '', 'none', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
     ('context', '', 'required', (), '', 'recorded', 'recorded', 'No SELinux plugin is configured: a real Slurm without one stores the text too.'),
     ('contiguous', '', 'none', (), 'contiguous', 'flag', 'honoured', ''),
     ('constraint', 'C', 'required', ('SLURM_CONSTRAINT',), 'constraint', 'text', 'honoured', ''),
@@ -95,6 +102,9 @@ OPTIONS = (
     ('network', '', 'required', ('SLURM_NETWORK',), 'network', 'text', 'recorded', 'There is one network; no switch plugin reads the text.'),
     ('nice', '', 'optional', (), 'nice', 'nice', 'honoured', ''),
     ('no-allocate', 'Z', 'none', (), '', 'refused', 'refused', 'running without an allocation is not available'),
+    ('no-container-entrypoint', '', 'none', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
+    ('no-container-mount-home', '', 'none', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
+    ('no-container-remap-root', '', 'none', (), '', 'refused', 'refused', 'running outside the image would change the result; images are not available on virtual nodes'),
     ('no-kill', 'k', 'optional', ('SLURM_NO_KILL',), 'no_kill', 'no_kill', 'recorded', 'A job with a dead node is ended or requeued whole: no half result can come of it.'),
     ('nodefile', 'F', 'required', (), 'nodelist', 'nodefile', 'honoured', ''),
     ('nodelist', 'w', 'required', (), 'nodelist', 'nodelist', 'honoured', ''),
@@ -114,7 +124,7 @@ OPTIONS = (
     ('pack-group', '', 'required', (), 'het_group', 'text', 'honoured', ''),
     ('parsable', '', 'none', (), 'parsable', 'flag', 'honoured', ''),
     ('partition', 'p', 'required', ('SLURM_PARTITION',), 'partitions', 'names', 'honoured', ''),
-    ('preemptible', '', 'required', (), 'preemptible', 'preemptible', 'recorded', 'No run is ended for another one yet, so every job is as safe as this can make it.'),
+    ('preemptible', '', 'optional', (), 'preemptible', 'preemptible', 'recorded', "It counts where accounts have quotas: only such a job may have more than its account's quota, and be ended for another's."),
     ('prefer', '', 'required', (), 'prefer', 'text', 'honoured', ''),
     ('preserve-env', 'E', 'none', (), 'preserve_env', 'flag', 'honoured', ''),
     ('priority', '', 'required', (), 'priority', 'priority', 'honoured', ''),
@@ -165,4 +175,4 @@ OPTIONS = (
 
 BY_LONG = {row[0]: row for row in OPTIONS}
 BY_SHORT = {row[1]: row for row in OPTIONS if row[1]}
-WHOLE = ('container-env', 'container-image', 'container-mount-home', 'container-mounts', 'container-workdir', 'gpu-fraction', 'gpu-memory', 'preemptible')
+WHOLE = ('container-entrypoint', 'container-entrypoint-log', 'container-env', 'container-image', 'container-mount-home', 'container-mounts', 'container-name', 'container-readonly', 'container-remap-root', 'container-save', 'container-workdir', 'container-writable', 'gpu-fraction', 'gpu-memory', 'no-container-entrypoint', 'no-container-mount-home', 'no-container-remap-root', 'preemptible')

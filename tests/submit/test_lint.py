@@ -37,6 +37,23 @@ def test_what_sbatch_would_refuse_makes_the_exit_code_one(directive: str, told: 
     assert code == 1
 
 
+def test_our_own_options_each_have_an_end() -> None:
+    lines, code = findings("#BRIDGE --preemptible --preemptible=no --gpu-fraction=0.5")
+    ends = [line.split(": ")[2] for line in lines[:3]]
+    assert (ends, code) == (["recorded", "recorded", "honoured"], 0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["image=ubuntu", "mounts=/a:/b", "workdir=/a", "name=x", "save=/x", "mount-home", "remap-root", "entrypoint",
+     "entrypoint-log", "writable", "readonly", "env=A"],
+)  # fmt: skip
+def test_a_job_that_wants_an_image_is_not_run_outside_it(words: str) -> None:
+    lines, code = findings(f"#BRIDGE --container-{words}")
+    assert "refused: running outside the image would change the result" in lines[-1]
+    assert code == 1
+
+
 def test_foreign_directives_are_told_in_sbatchs_words() -> None:
     lines, code = findings("#PBS -l nodes=2:ppn=3,pmem=1gb -N name", "#BSUB -W 1:30")
     assert lines == [
