@@ -24,6 +24,7 @@ from slurmbridge.commands.effects import (
     WaitFor,
 )
 from slurmbridge.commands.listing import time_zone
+from slurmbridge.commands.repeated import Key, Told, Words, key_of, stands_alone
 from slurmbridge.commands.submitting import (
     Speaker,
     Steps,
@@ -45,7 +46,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.request import JobRequest
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit.exporting import exported
-from slurmbridge.submit.merge import CommandLine, first_pass, merge, typed_values
+from slurmbridge.submit.merge import CommandLine, Draft, first_pass, merge, typed_values
 from slurmbridge.submit.value import Bad, Clock, error, fatal
 
 WRAPPED = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{command}\n"
@@ -92,17 +93,12 @@ def _run(call: Call, site: Site, tz: datetime.tzinfo) -> Command:
         return (yield from complain(who, typed))
     yield from settle_identity(who, typed, call, site)
     source = yield from _source(who, line)
-    drafts = merge("sbatch", line, call.env, source.script, script_name=source.label, clock=clock, typed=typed)
-    if isinstance(drafts, Bad):
-        return (yield from complain(who, drafts))
     verbose = line.verbose or number(call.env.get("SBATCH_DEBUG", ""))
     who = msgspec.structs.replace(who, verbose=verbose, quiet=bool(line.quiet))
-    for draft in drafts:
-        if line.wrap is not None:
-            draft.values["wrap"] = line.wrap
-        yield from read_files(who, draft)
-        yield from settle_identity(who, draft, call, site)
-    requests = yield from requests_of(who, drafts, line, call, site, tz)
+    said = key_of(call.argv, call.env, source.script, source.label, source.job_name, tz, site.is_operator(call.uid))
+    requests = _WORDS.find(said, site.config)
+    if requests is None:
+        requests = yield from _requests(who, line, typed, source, clock, call, site, said)
     cluster = yield from cluster_of(who, requests[0], site)
     components = []
     for index, request in enumerate(requests):
@@ -110,6 +106,39 @@ def _run(call: Call, site: Site, tz: datetime.tzinfo) -> Command:
         components.append((yield from _component(who, leader, source, line, call)))
     answer = yield Submit(components=tuple(components), test_only=requests[0].test_only)
     return (yield from _answer(who, answer, requests[0], cluster, tz))
+
+
+_WORDS = Words()
+
+
+def _requests(
+    who: Speaker,
+    line: CommandLine,
+    typed: Draft,
+    source: Source,
+    clock: Clock,
+    call: Call,
+    site: Site,
+    said: Key | None,
+) -> Steps:
+    """One request per component; remembered by what was said when there is nothing to tell about it."""
+    drafts = merge("sbatch", line, call.env, source.script, script_name=source.label, clock=clock, typed=typed)
+    if isinstance(drafts, Bad):
+        return (yield from complain(who, drafts))
+    told = Told()
+    for draft in drafts:
+        if line.wrap is not None:
+            draft.values["wrap"] = line.wrap
+        yield from told.of(read_files(who, draft))
+        yield from told.of(settle_identity(who, draft, call, site))
+    found: list[JobRequest] = yield from told.of(requests_of(who, drafts, line, call, site, clock.tz))
+    requests = tuple(
+        request if request.name is not None else msgspec.structs.replace(request, name=source.job_name)
+        for request in found
+    )
+    if not told.anything and not who.verbose and stands_alone(drafts):
+        _WORDS.keep(said, site.config, requests)
+    return requests
 
 
 # the script
@@ -164,8 +193,6 @@ def _component(who: Speaker, request: JobRequest, source: Source, line: CommandL
     env = exported(request.export, call.env, call.cwd, file=content)
     if isinstance(env, Bad):
         return (yield from complain(who, env))
-    if request.name is None:
-        request = msgspec.structs.replace(request, name=source.job_name)
     return Component(
         request=request,
         script=source.content,

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from slurmbridge.commands.effects import Call, Component, Submit, Submitted
 from slurmbridge.daemon.core import Core, new_sluid
+from slurmbridge.daemon.recent import Accepted, Recent
 from slurmbridge.daemon.requests import Blobs, encode_environment
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang import arrays, rlimits
@@ -36,6 +37,7 @@ class Submissions:
     def __init__(self, core: Core, store: Store, blobs: Blobs) -> None:
         self.core, self.store, self.blobs = core, store, blobs
         self._nonces: OrderedDict[tuple[int, str], tuple[float, asyncio.Future[Submitted | Refused]]] = OrderedDict()
+        self._recent = Recent(core.memory)
         self._began = time.monotonic()
         self._earlier = store.nonces(EARLIER)
 
@@ -70,24 +72,28 @@ class Submissions:
         core = self.core
         if not core.journal.healthy:
             return _resolved(Refused(errno=SlurmErrno.IO_ERROR))
-        specs: list[Resolved] = []
+        specs: list[Accepted] = []
         for component in wanted.components:
             verdict = self._resolve(call, component, wanted)
             if isinstance(verdict, Refused):
                 return _resolved(verdict)
             specs.append(verdict)
-        apart = keep_apart([each.spec for each in specs], [node.name for node in core.memory.config.nodes])
-        if isinstance(apart, Refused):
-            return _resolved(apart)
-        specs = [replace(each, spec=spec) for each, spec in zip(specs, apart, strict=True)]
-        if len(specs) > 1 and any(spec.spec.request.array is not None for spec in specs):
-            return _resolved(Refused(errno=SlurmErrno.INVALID_ARRAY))
+        if len(specs) > 1:
+            apart = keep_apart([each.resolved.spec for each in specs], [node.name for node in core.memory.config.nodes])
+            if isinstance(apart, Refused):
+                return _resolved(apart)
+            specs = [
+                Accepted(each.request, replace(each.resolved, spec=spec))
+                for each, spec in zip(specs, apart, strict=True)
+            ]
+            if any(each.request.array is not None for each in specs):
+                return _resolved(Refused(errno=SlurmErrno.INVALID_ARRAY))
         if len(core.memory.table) + len(specs) > core.memory.config.max_job_count:
             return _resolved(Refused(errno=SlurmErrno.MAX_JOB_COUNT))
         first = core.ids.take(len(specs))
         if first is None:
             return _resolved(Refused(errno=SlurmErrno.JOB_ID_EXHAUSTED))
-        warnings = tuple(dict.fromkeys(line for spec in specs for line in spec.warnings))
+        warnings = tuple(dict.fromkeys(line for each in specs for line in each.resolved.warnings))
         jobs = self._jobs(call, wanted.components, specs, first)
         return self._store(call, jobs, warnings)
 
@@ -100,16 +106,20 @@ class Submissions:
         number = self.core.ids.take()
         if number is None:
             return Refused(errno=SlurmErrno.JOB_ID_EXHAUSTED)
-        job = self._job(call, verdict.spec, verdict, number, 0, 0, ())
-        return replace(job, priority=1, held_by=""), verdict.warnings
+        job = self._job(call, verdict.resolved.spec, verdict.resolved, number, 0, 0, ())
+        return replace(job, priority=1, held_by=""), verdict.resolved.warnings
 
-    def _resolve(self, call: Call, component: Component, wanted: Submit) -> Resolved | Refused:
+    def _resolve(self, call: Call, component: Component, wanted: Submit) -> Accepted | Refused:
         memory = self.core.memory
         if sum(len(name) + len(value) + 2 for name, value in component.env) > MAX_ENVIRONMENT:
             return Refused(errno=SlurmErrno.ENVIRONMENT_TOO_LARGE)
-        return resolve(
-            component.request,
-            caller_of(call, memory.is_operator(call.uid)),
+        request, caller = component.request, caller_of(call, memory.is_operator(call.uid))
+        known = self._recent.find(request, caller, component.script_path, wanted.batch)
+        if known is not None:
+            return known
+        resolved = resolve(
+            request,
+            caller,
             memory.config,
             memory.accounting,
             memory.partition_list,
@@ -120,24 +130,33 @@ class Submissions:
             job_exists=lambda job_id: bool(memory.table.family(job_id)),
             count_jobs=memory.table.count_open,
         )
+        if isinstance(resolved, Refused):
+            return resolved
+        return self._recent.keep(request, caller, component.script_path, wanted.batch, resolved)
 
-    def _jobs(self, call: Call, components: Sequence[Component], specs: Sequence[Resolved], first: int) -> list[Job]:
+    def _jobs(self, call: Call, components: Sequence[Component], specs: Sequence[Accepted], first: int) -> list[Job]:
         jobs = []
         het = first if len(specs) > 1 else 0
         ids = tuple(range(first, first + len(specs))) if het else ()
-        for offset, (component, resolved) in enumerate(zip(components, specs, strict=True)):
-            spec = self._with_blobs(call, component, resolved.spec)
-            jobs.append(self._job(call, spec, resolved, first + offset, het, offset, ids))
+        for offset, (component, accepted) in enumerate(zip(components, specs, strict=True)):
+            spec = self._with_blobs(call, component, accepted)
+            jobs.append(self._job(call, spec, accepted.resolved, first + offset, het, offset, ids))
         return jobs
 
-    def _with_blobs(self, call: Call, component: Component, spec: JobSpec) -> JobSpec:
-        return replace(
-            spec,
-            script_sha=self.blobs.keep(component.script) if component.script else "",
-            env_sha=self.blobs.keep(encode_environment(component.env)),
-            script_args=component.script_args,
-            groups=call.groups,
-            rlimits=self._propagated(call, component),
+    def _with_blobs(self, call: Call, component: Component, accepted: Accepted) -> JobSpec:
+        script_sha = self.blobs.keep(component.script) if component.script else ""
+        env_sha = self.blobs.keep(encode_environment(component.env))
+        rlimits = self._propagated(call, component)
+        return accepted.complete(
+            (script_sha, env_sha, component.script_args, rlimits),
+            lambda: replace(
+                accepted.resolved.spec,
+                script_sha=script_sha,
+                env_sha=env_sha,
+                script_args=component.script_args,
+                groups=call.groups,
+                rlimits=rlimits,
+            ),
         )
 
     def _propagated(self, call: Call, component: Component) -> tuple[tuple[str, int, int], ...]:
@@ -205,18 +224,14 @@ class Submissions:
         for job in jobs:
             core.memory.table.put(job)
         shas = [sha for job in jobs for sha in (job.spec.script_sha, job.spec.env_sha)]
-        durable = core.journal.write(
-            [InsertJobs(jobs=tuple(jobs), nonce=call.nonce, uid=call.uid, blobs=self.blobs.unstored(shas))],
-            droppable=True,
-        )
         answer: asyncio.Future[Submitted | Refused] = asyncio.get_running_loop().create_future()
 
-        def settle(done: asyncio.Future[None]) -> None:
-            if done.exception() is not None:
+        def settle(error: Exception | None) -> None:
+            if error is not None:
                 for job in jobs:
                     core.memory.table.forget(job)
                 self._nonces.pop((call.uid, call.nonce), None)
-                result: Submitted | Refused = Refused(errno=SlurmErrno.IO_ERROR, detail=str(done.exception()))
+                result: Submitted | Refused = Refused(errno=SlurmErrno.IO_ERROR, detail=str(error))
             else:
                 self.blobs.confirm(shas)
                 core.memory.tally.submitted(sum(max(1, job.array_count) for job in jobs))
@@ -230,7 +245,11 @@ class Submissions:
             if not answer.done():
                 answer.set_result(result)
 
-        durable.add_done_callback(settle)
+        core.journal.call_when_durable(
+            [InsertJobs(jobs=tuple(jobs), nonce=call.nonce, uid=call.uid, blobs=self.blobs.unstored(shas))],
+            settle,
+            droppable=True,
+        )
         return answer
 
 

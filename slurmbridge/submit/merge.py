@@ -9,6 +9,7 @@ both. A component of a heterogeneous job inherits from the one before all but th
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 
@@ -89,6 +90,10 @@ def _fields_of(typed: Typed) -> tuple[str, ...]:
 
 def first_pass(command: str, argv: Sequence[str]) -> CommandLine | Early | UsageError:
     """Read the command line alone. Early options act in the order typed, before any later mistake."""
+    return _remembered(command, tuple(argv)) if len(argv) <= _SHORT_LINE else _first_pass(command, argv)
+
+
+def _first_pass(command: str, argv: Sequence[str]) -> CommandLine | Early | UsageError:
     words: Sequence[str] = argv[1:]
     components: list[tuple[Given, ...]] = []
     programs: list[tuple[str, ...]] = []
@@ -125,6 +130,10 @@ def first_pass(command: str, argv: Sequence[str]) -> CommandLine | Early | Usage
                 wrap=wrap,
             )
         words = found.operands[end + 1 :]
+
+
+_SHORT_LINE = 8  # words; longer lines are read anew each time
+_remembered = functools.lru_cache(maxsize=512)(_first_pass)
 
 
 def typed_values(command: str, line: CommandLine, clock: Clock) -> Draft | Bad:
