@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from slurmbridge.sched import gates
+from slurmbridge.sched.gang_holds import hold
 from slurmbridge.sched.pod_allocate import allocate_gang
 from slurmbridge.sched.pod_chunks import asked, held, next_to_start
 from slurmbridge.sched.pod_fit import free_devices
@@ -81,7 +82,7 @@ def evict_stale(session: PodSession) -> None:
     if grace < 0:
         return
     for gang in session.gangs:
-        if gang.incomplete and (gang.stale_s or 0.0) >= grace:
+        if gang.rank not in session.gathering and gang.incomplete and (gang.stale_s or 0.0) >= grace:
             for task in gang.tasks:
                 session.evict(task)
 
@@ -96,7 +97,8 @@ ACTIONS: dict[str, Action] = {
 
 
 def run_pass(session: PodSession, actions: Sequence[str] = tuple(ACTIONS)) -> None:
-    """All the actions, in order."""
+    """All the actions, in order, after what is kept for somebody was given to him."""
+    hold(session)
     for name in actions:
         ACTIONS[name](session)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from slurmbridge.sched import gates
 from slurmbridge.sched.pod_chunks import asked, next_to_start
-from slurmbridge.sched.pod_fit import LATER, NOW, best_nodes, devices_for
+from slurmbridge.sched.pod_fit import LATER, best_nodes, devices_for
 from slurmbridge.sched.pod_session import PodSession
 from slurmbridge.sched.pod_topology import node_sets
 from slurmbridge.sched.pods import Gang, PodGroup, PodNode, PodSet, PodTask, Status, Wish
@@ -36,7 +36,7 @@ def allocate_gang(
         session.restore(mark)
         return False
     if not promise:
-        _start_together(session, gang)
+        start_together(session, gang)
     return True
 
 
@@ -111,23 +111,26 @@ def _joined(one: Mapping[int, int], two: Mapping[int, int]) -> Mapping[int, int]
 def _task(
     session: PodSession, task: PodTask, nodes: Sequence[PodNode], ranks: Mapping[int, int], promise: bool
 ) -> bool:
-    placement = session.policy.placement
-    for node, verdict in best_nodes(nodes, task, placement, ranks):
-        labels: tuple[str, ...] = ()
-        waits = verdict == LATER
-        if task.ask.shares_devices:
-            devices = devices_for(node, task, placement.devices, promise or verdict != NOW)
-            if devices is None:
-                continue
-            labels, must_wait = devices
-            waits = waits or must_wait
-        session.place(task, node, labels, promise or waits)
-        return True
-    return False
+    ranked = best_nodes(nodes, task, session.policy.placement, ranks)
+    return any(place_on(session, task, node, verdict, promise) for node, verdict in ranked)
 
 
-def _start_together(session: PodSession, gang: Gang) -> None:
-    """A set that has too few tasks for now waits for what was promised, and the whole gang with it."""
+def place_on(session: PodSession, task: PodTask, node: PodNode, verdict: int, promise: bool) -> bool:
+    """Place a task on a node where it fits (`verdict`: LATER or NOW). False: its devices are too few after all."""
+    labels: tuple[str, ...] = ()
+    waits = verdict == LATER
+    if task.ask.shares_devices:
+        devices = devices_for(node, task, session.policy.placement.devices, promise or waits)
+        if devices is None:
+            return False
+        labels, must_wait = devices
+        waits = waits or must_wait
+    session.place(task, node, labels, promise or waits)
+    return True
+
+
+def start_together(session: PodSession, gang: Gang) -> None:
+    """Start nothing of a gang that is not complete yet: a set that has too few tasks for now waits for what was promised, and the whole gang with it."""
     for pods in gang.sets:
         promised = sum(task.target is not None for task in pods.tasks)
         if promised and pods.active - promised < pods.minimum:

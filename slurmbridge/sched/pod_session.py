@@ -40,6 +40,7 @@ class PodSession:
         sizes = [node.device_mib for node in self.nodes if node.gpus]
         self.device_mib = min(sizes, default=0.0)  # of the smallest device: what a task without a node is charged by
         self.ledger = Ledger(tree)
+        self.gathering: set[int] = set()  # ranks of gangs that hold room without being complete
         self._journal: list[Callable[[], None]] = []  # how to undo each change
         self._settle_in()
         self.shares = fair_shares(tree, self.total, self._requests(), usage)

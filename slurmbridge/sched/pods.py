@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from slurmbridge.sched.queues import TOLERANCE, Vector
+from slurmbridge.sched.queues import Vector
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     def part(self, device_mib: float) -> float:
         """The part of one device, on a node whose devices have this much memory."""
         if self.mib:
-            return self.mib / device_mib if device_mib else float("inf")
+            return self.mib / device_mib if device_mib else 1.0
         return self.share
 
     def charge(self, device_mib: float) -> Vector:
@@ -185,8 +185,8 @@ class PodTask:
     """One pod of a gang. `node`: where it is; `target`: where it is promised to be once others are gone."""
 
     __slots__ = (
-        "affinity", "ask", "charged", "evicted", "gang", "index", "labels", "name", "node", "order", "pods", "status",
-        "target", "target_labels",
+        "affinity", "ask", "charged", "evicted", "gang", "index", "kept", "labels", "name", "node", "order", "pods",
+        "status", "target", "target_labels",
     )  # fmt: skip
 
     def __init__(self, gang: Gang, pods: PodSet, index: int, name: str, ask: Ask, *, order: int = 0,
@@ -204,6 +204,7 @@ class PodTask:
         self.labels: tuple[str, ...] = ()
         self.target: PodNode | None = None
         self.target_labels: tuple[str, ...] = ()
+        self.kept: PodNode | None = None  # where an earlier pass promised it room
         self.charged: Vector = (0.0, 0.0, 0.0)
 
     def state(self) -> TaskState:
@@ -271,10 +272,12 @@ class PodGroup:
 class Gang:
     """A job of pods."""
 
-    __slots__ = ("leaf", "name", "preemptible", "priority", "rank", "root", "sets", "stale_s", "tasks")
+    __slots__ = (
+        "leaf", "name", "preemptible", "priority", "ran_s", "rank", "root", "sets", "stale_s", "tasks", "waited_s",
+    )  # fmt: skip
 
     def __init__(self, rank: int, name: str, leaf: int, *, priority: int, preemptible: bool, root: PodGroup,
-                 stale_s: float | None = None) -> None:  # fmt: skip
+                 stale_s: float | None = None, ran_s: float = 0.0, waited_s: float = 0.0) -> None:  # fmt: skip
         self.rank = rank  # smaller is older
         self.name = name
         self.leaf = leaf
@@ -284,6 +287,8 @@ class Gang:
         self.sets = list(root.all_sets())
         self.tasks: list[PodTask] = []
         self.stale_s = stale_s  # for how long it has been incomplete
+        self.ran_s = ran_s  # what it would lose if it had to start over
+        self.waited_s = waited_s
 
     def add(self, task: PodTask) -> None:
         """Make a task a member."""
@@ -300,8 +305,3 @@ class Gang:
         if any(pods.active < pods.minimum for pods in self.sets):
             return 0
         return 2 if any(pods.active > pods.minimum for pods in self.sets) else 1
-
-
-def at_least(one: float, two: float) -> bool:
-    """One not smaller than two, rounding aside."""
-    return one >= two - TOLERANCE

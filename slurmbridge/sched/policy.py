@@ -16,13 +16,17 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     placement: Placement = Placement()
-    cheapest_victims: bool = False  # leave out every victim that the winner does not need
-    hold_for_winners: bool = False  # what was freed for a gang is kept until it starts
+    cheapest_victims: bool = False  # among what the rules allow, the victims that lose least
+    hold_for_winners: bool = False  # what was freed for a gang is kept for it until it starts
+    restart_s: float = 60.0  # what a victim loses beside the time it ran
+    accumulate_after_s: float | None = None  # a gang that waited this long gathers what falls free
+    accumulate_for_s: float = 14400.0  # and gives it back when even that did not help
+    accumulating: int = 1  # gangs that may do so at a time
     consolidation_victims: int = 16  # jobs that one consolidation may move
     saturation_multiplier: float = 1.0  # how much less saturated a reclaimer above its share must stay
     staleness_grace_s: float = 60.0  # how long a gang may be incomplete; negative: for ever
 
 
 KAI = Policy(name="kai")
-DEFAULT = Policy(name="ours", cheapest_victims=True, hold_for_winners=True)
+DEFAULT = Policy(name="ours", cheapest_victims=True, hold_for_winners=True, accumulate_after_s=1800.0)
 PRESETS = {policy.name: policy for policy in (KAI, DEFAULT)}

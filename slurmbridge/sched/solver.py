@@ -35,6 +35,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Rule = Callable[[Scenario], bool]
+CHEAPER_TRIES = 32  # other sets of victims that are looked at, at most
 
 
 def solve(session: PodSession, gang: Gang, victims: Sequence[Gang], rule: Rule, most: int | None = None) -> bool:
@@ -55,6 +56,8 @@ def solve(session: PodSession, gang: Gang, victims: Sequence[Gang], rule: Rule, 
         if count < len(chunk):
             recorded = [task for task in search.taken if task.evicted]
             session.restore(start)
+        elif session.policy.cheapest_victims:
+            search.cheapen(victims, rule, start)
     return True
 
 
@@ -106,6 +109,57 @@ class _Search:
                     break
         return False
 
+    def cheapen(self, victims: Sequence[Gang], rule: Rule, start: tuple[int, int]) -> None:
+        """Replace the victims found by cheaper ones of the same queues and no higher priority, if the rule allows.
+
+        Tried are: one chunk of a single gang, the cheapest first; then the victims found without one of their gangs.
+        """
+        lost = _lost(self.taken)
+        if not lost:
+            return
+        best, least = list(self.taken), cost(self.session, lost)
+        fewer = self._without_one(lost)
+        self.session.restore(start)
+        for evict in [*self._single_victims(victims, lost, least), *fewer]:
+            self.session.restore(start)
+            for node in _nodes_of(evict):
+                self._open(node)
+            if self._try(evict, rule) is True:
+                price = cost(self.session, _lost(self.taken))
+                if price < least:
+                    best, least = list(evict), price
+                    break
+        self.session.restore(start)
+        self._try(best, rule)
+
+    def _single_victims(
+        self, victims: Sequence[Gang], lost: Sequence[PodTask], least: tuple[float, int]
+    ) -> list[list[PodTask]]:
+        lowest: dict[int, int] = {}
+        for task in lost:
+            gang = task.gang
+            lowest[gang.leaf] = min(gang.priority, lowest.get(gang.leaf, gang.priority))
+        found: list[tuple[tuple[float, int], int, list[PodTask]]] = []
+        for gang in victims:
+            if gang.priority <= lowest.get(gang.leaf, gang.priority - 1):
+                chunk = next_to_go([task for task in gang.tasks if task.here])
+                price = cost(self.session, chunk)
+                if price < least and self.free + held(chunk)[2] >= self.ask[2] - TOLERANCE:
+                    found.append((price, -gang.rank, chunk))
+        found.sort(key=lambda entry: entry[:2])
+        return [chunk for _, _, chunk in found[:CHEAPER_TRIES]]
+
+    def _without_one(self, lost: Sequence[PodTask]) -> list[list[PodTask]]:
+        gangs = {id(task.gang): task.gang for task in lost}
+        if len(gangs) < 2:
+            return []
+        by_price = sorted(
+            gangs.values(),
+            key=lambda gang: cost(self.session, [task for task in lost if task.gang is gang]),
+            reverse=True,
+        )
+        return [[task for task in self.taken if task.gang is not gang] for gang in by_price[:CHEAPER_TRIES]]
+
     def _try(self, evict: Sequence[PodTask], rule: Rule) -> bool | None:
         """True: valid. False: the gang has room, but the rule forbids it. None: no room."""
         session = self.session
@@ -114,7 +168,7 @@ class _Search:
             session.evict(task)
         if not self._place_again():
             return None
-        lost = [task for task in self.taken if task.evicted and task.target is None]
+        lost = _lost(self.taken)
         moved = [task for task in self.taken if task.evicted and task.target is not None]
         return rule(Scenario(gang=self.gang, ask=self.ask, before=self.before, lost=lost, moved=moved))
 
@@ -150,6 +204,21 @@ class _Search:
         return placed
 
 
+def _lost(tasks: Iterable[PodTask]) -> list[PodTask]:
+    return [task for task in tasks if task.evicted and task.target is None]
+
+
+def cost(session: PodSession, lost: Iterable[PodTask]) -> tuple[float, int]:
+    """What it costs to end tasks: device-seconds to be done again (CPU-only work counts a thousandth), then gangs hit."""
+    seconds = 0.0
+    gangs: set[int] = set()
+    for task in lost:
+        weight = task.charged[2] if task.ask.needs_gpu else 0.001
+        seconds += weight * (task.gang.ran_s + session.policy.restart_s)
+        gangs.add(id(task.gang))
+    return seconds, len(gangs)
+
+
 def _feasible(session: PodSession, gang: Gang) -> dict[int, PodNode]:
     """Nodes on which the gang could find something: for one that needs devices throughout, those with any to come."""
     if not all(task.ask.needs_gpu for task in gang.tasks):
@@ -175,9 +244,10 @@ def _victim_chunks(
 ) -> Iterator[list[PodTask]]:
     """What is taken next, as long as something is left, in the order of the queues reversed."""
     known = {id(task) for task in recorded}
-    order: QueueOrder[tuple[Gang, list[PodTask]]] = QueueOrder(
-        session.ledger.copy(), session.shares, session.total, reverse=True
-    )
+    ledger = session.ledger.copy()
+    for task in recorded:
+        ledger.add(task.gang.leaf, task.charged, task.gang.preemptible, -1)
+    order: QueueOrder[tuple[Gang, list[PodTask]]] = QueueOrder(ledger, session.shares, session.total, reverse=True)
 
     def push(gang: Gang, left: list[PodTask]) -> None:
         if left:

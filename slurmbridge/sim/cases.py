@@ -116,6 +116,8 @@ def _put(task: PodTask, where: Where, nodes: dict[str, PodNode]) -> None:
         task.target, task.target_labels = node, where.labels
     elif where.state in _GONE or where.state == "Gated":
         task.status = Status.FAILED
+    else:
+        task.kept = node
 
 
 def _root(job: JobRow, levels: dict[str, list[str]]) -> PodGroup:
@@ -182,14 +184,12 @@ def _first_states(case: Case) -> list[list[Where]]:
 
 
 def _after(task: PodTask, where: Where) -> Where:
-    """Where the task is at the start of the next round."""
-    if task.status == Status.RUNNING and task.evicted:
-        return Where(state="Pending")
+    """Where the task is at the start of the next round; of one that waits, the node that was promised."""
+    if task.target is not None or task.evicted:
+        return Where(state="Pending", node=task.target.name if task.target else None)
     if task.status in (Status.RUNNING, Status.STARTED):
         return Where(state="Running", node=task.node.name if task.node else None, labels=task.labels)
-    if task.target is not None:
-        return Where(state="Pending")
-    return where
+    return Where(state="Pending") if where.state == "Pending" else where
 
 
 def _fate(task: PodTask, where: Where) -> TaskAnswer:
@@ -219,7 +219,8 @@ def _change(before: Where, after: Where) -> TaskAnswer:
         return _answer("evict", None, ())
     if runs:
         return _answer("start", after.node, after.labels)
-    return _answer(_UNCHANGED.get(after.state, "stay_pending"), after.node, after.labels)
+    here = before if after.state == "Pending" else after
+    return _answer(_UNCHANGED.get(after.state, "stay_pending"), here.node, here.labels)
 
 
 def _answer(decision: str, node: str | None, labels: tuple[str, ...]) -> TaskAnswer:
