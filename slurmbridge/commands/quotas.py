@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from slurmbridge.lang.tres import render_count
-from slurmbridge.model.accounts import Assoc, Quota
+from slurmbridge.model.accounts import Accounting, Assoc, Quota
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.tres import Tres
 
@@ -65,6 +65,17 @@ def unknown_pools(names: Sequence[str], config: ClusterConfig) -> list[str]:
         f"sacctmgr: error: there is no node pool '{name}'; pools are {','.join(there)}"
         for name in names
         if name not in there
+    ]
+
+
+def without_pool(accounting: Accounting, config: ClusterConfig) -> list[tuple[str, str]]:
+    """(account or user@account, pool) of quotas of pools that are not declared any more: they count for nothing."""
+    there = {pool.name for pool in config.all_pools} | {""}
+    return [
+        (f"{assoc.user}@{assoc.account}" if assoc.user else assoc.account, quota.pool)
+        for assoc in accounting.assocs
+        for quota in assoc.quotas
+        if quota.pool not in there
     ]
 
 

@@ -176,7 +176,9 @@ def read(
             mistakes += unknown
     if "pools" in where:
         pools = where["pools"]
-        mistakes += quotas.unknown_pools(pools, config) or _pools_in_vain(edits, other, changing, adding)
+        clears = bool(edits) and all(edit.value is None for edit in edits)  # also of a pool that is gone
+        unknown = [] if clears else quotas.unknown_pools(pools, config)
+        mistakes += unknown or _pools_in_vain(edits, other, changing, adding)
         edits = [replace(edit, pools=pools) if edit.word.name in quotas.WORDS else edit for edit in edits]
     return Words(
         where=where,

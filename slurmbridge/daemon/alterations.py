@@ -10,6 +10,7 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
+from slurmbridge.commands import quotas
 from slurmbridge.commands.effects import Alter, AlterOutcome, Call
 from slurmbridge.commands.update_fields import apply_node_update, apply_partition_update, apply_reservation
 from slurmbridge.daemon.core import Core
@@ -192,6 +193,8 @@ class Alterations:
         self.core.ids.maximum = config.max_job_id
         self._take_config(config)
         self._tell_planner()
+        for who, pool in quotas.without_pool(memory.accounting, config):
+            log.warning("event=quota.without_pool who=%s pool=%s", who, pool)
         log.info("event=reconfigured nodes=%d partitions=%d", len(config.nodes), len(config.partitions))
         return await self._after([PutPartitions(partitions=())])
 

@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 
+from slurmbridge.commands import quotas
 from slurmbridge.daemon import configuration
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.locking import Lock
@@ -106,6 +107,8 @@ class Daemon:
             for place, line, key in self.config.without_effect:
                 why = why_without_effect(key)
                 log.warning("event=config.without_effect key=%r at=%s:%d why=%r", key, place, line, why)
+            for who, pool in quotas.without_pool(controller.memory.accounting, self.config):
+                log.warning("event=quota.without_pool who=%s pool=%s", who, pool)
             self._tell_ready(ready_fd)
             log.info(
                 "event=daemon.up pid=%d socket=%s jobs=%d", os.getpid(), self.socket_path, len(controller.memory.table)

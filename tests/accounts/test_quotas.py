@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from slurmbridge.commands import quotas
 from slurmbridge.model.accounts import Assoc, Quota
 from slurmbridge.model.cluster import Device, NodeConf, Pool
 from slurmbridge.model.plan import QueueShare
@@ -87,6 +88,16 @@ def test_minus_one_clears_a_setting_a_name_and_at_last_the_quota(site: MemorySit
     assert assoc(site, "ml").quotas == ()
 
 
+def test_a_quota_of_a_pool_that_is_gone_is_kept_shown_and_can_be_cleared(site: MemorySite) -> None:
+    run(site, "sacctmgr -i modify account ml set DeservedTRES=cpu=4 QueuePriority=1 where pool=gpu")
+    site.config = replace(site.config, pools=())
+    assert quotas.without_pool(site.accounting, site.config) == [("ml", "gpu")]
+    assert run(site, f"sacctmgr -nP show assoc account=ml user= {QUOTA}").stdout == "ml||gpu|cpu=4||1\n"
+    assert run(site, "sacctmgr -i modify account ml set QueuePriority=2 where pool=gpu").rc == 1
+    assert run(site, "sacctmgr -i modify account ml set DeservedTRES=-1 QueuePriority=-1 where pool=gpu").rc == 0
+    assert assoc(site, "ml").quotas == ()
+
+
 def test_a_weight_of_nothing_is_not_the_same_as_no_weight(site: MemorySite) -> None:
     run(site, "sacctmgr -i modify account ml set OverQuotaWeight=0")
     assert assoc(site, "ml").quotas == (Quota(over_quota_weight=0.0),)
@@ -133,7 +144,7 @@ def test_what_is_dumped_is_loaded_again(site: MemorySite) -> None:
     run(site, "sacctmgr -i modify account ml set DeservedTRES=cpu=4,mem=1G OverQuotaWeight=0.5")
     run(site, "sacctmgr -i modify account ml set DeservedTRES=gres/gpu=2.5 QueuePriority=0 where pool=gpu")
     run(site, "sacctmgr -i modify user bob set QueuePriority=9 where account=ml pool=default")
-    quotas = assoc(site, "ml").quotas, assoc(site, "ml", "bob").quotas
+    before = assoc(site, "ml").quotas, assoc(site, "ml", "bob").quotas
     assert run(site, "sacctmgr dump oracle file=all").rc == 0
     assert (
         ":DeservedTRES=cpu=4,mem=1G:OverQuotaWeight=0.5:Pool='gpu':DeservedTRES=gres/gpu=2.5:QueuePriority=0"
@@ -145,7 +156,7 @@ def test_what_is_dumped_is_loaded_again(site: MemorySite) -> None:
     assert assoc(site, "ml").quotas == assoc(site, "ml", "bob").quotas == ()
     loaded = run(site, "sacctmgr -i load file=all")
     assert loaded.rc == 0
-    assert (assoc(site, "ml").quotas, assoc(site, "ml", "bob").quotas) == quotas
+    assert (assoc(site, "ml").quotas, assoc(site, "ml", "bob").quotas) == before
     assert " Changed DeservedTRES          for Account ml           (null) -> gres/gpu=2.5\n" in loaded.stdout
 
 
