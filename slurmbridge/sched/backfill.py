@@ -9,20 +9,18 @@ Source: EASY backfill (Lifka 1995); slurm.conf(5) SchedulerParameters bf_*.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from slurmbridge.model.job import Job
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.fit import Free, free_of
+from slurmbridge.sched.held import Held
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.room import NO_OWNER, Hold, Room
 
-OVERRUN_S = 30.0
-"""A run past its limit, or one that is being ended, is expected to be gone so much later."""
 PROBES = 64
 """Times that are looked at one by one once a lower bound is known."""
 
@@ -46,58 +44,42 @@ class _Window:
 
 
 class Releases:
-    """What becomes free when: one entry a job and node, ordered by time."""
+    """What becomes free when: tables ordered by time."""
 
-    def __init__(self, columns: NodeColumns, entries: Sequence[tuple[float, Hold]]) -> None:
-        ordered = sorted(entries, key=lambda entry: entry[0])
+    def __init__(self, columns: NodeColumns, held: Held, now: float) -> None:
         self._columns = columns
-        self._holds = [hold for _, hold in ordered]
-        self.ends: NDArray[np.float64] = np.array([end for end, _ in ordered], dtype=np.float64)
-        self._rows = np.array([hold.row for hold in self._holds], dtype=np.int64)
-        self._cpus = np.array([hold.cpus for hold in self._holds], dtype=np.int64)
-        self._memory = np.array([hold.memory for hold in self._holds], dtype=np.int64)
-        slots = columns.device_type.shape[1]
-        flat = [
-            (place, hold.row * slots + device.slot, device.milli, device.mib)
-            for place, hold in enumerate(self._holds)
-            for device in hold.devices
-        ]
-        table = np.array(flat, dtype=np.int64).reshape(len(flat), 4)
-        self._device_place, self._device_cell = table[:, 0], table[:, 1]
-        self._device_milli, self._device_mib = table[:, 2], table[:, 3]
-        self._odd = [
-            place for place, hold in enumerate(self._holds) if hold.closes or hold.owner != NO_OWNER or hold.shares
-        ]
+        self._held = held.by_end(now)
 
     def times(self) -> NDArray[np.float64]:
         """Different finite times at which something ends."""
-        return np.unique(self.ends[np.isfinite(self.ends)])
+        ends = self._held.nodes["end"]
+        return np.unique(ends[np.isfinite(ends)])
 
     def room_at(self, now_room: Room, when: float) -> Room:
         """The room once everything that ends by then is gone."""
         room = now_room.copy(with_cpu_numbers=False)
-        gone = int(np.searchsorted(self.ends, when, side="right"))
-        if not gone:
+        nodes, devices = self._held.nodes, self._held.devices
+        gone = nodes[: int(np.searchsorted(nodes["end"], when, side="right"))]
+        if not len(gone):
             return room
-        rows, size = self._rows[:gone], self._columns.count
-        room.cpus += _sums(rows, self._cpus[:gone], size)
-        room.solid -= _sums(rows, self._cpus[:gone], size)
-        room.memory += _sums(rows, self._memory[:gone], size)
+        rows, size = gone["row"], self._columns.count
+        cpus = _sums(rows, gone["cpus"], size)
+        room.cpus += cpus
+        room.solid -= cpus
+        room.memory += _sums(rows, gone["memory"], size)
         room.jobs -= np.bincount(rows, minlength=size).astype(np.int64)
-        inside = self._device_place < gone
-        if inside.any():
-            cells, shape = self._device_cell[inside], room.milli.shape
-            room.milli += _sums(cells, self._device_milli[inside], room.milli.size).reshape(shape)
-            room.mib += _sums(cells, self._device_mib[inside], room.mib.size).reshape(shape)
-        for place in self._odd:
-            hold = self._holds[place]
-            if place >= gone:
-                continue
-            if hold.shares:
-                room.shared[hold.row] -= hold.cpus
-                room.solid[hold.row] += hold.cpus
-            if hold.owner != NO_OWNER:
-                room.owners[hold.row] -= 1
+        if gone["shares"].any():
+            shared = _sums(rows, gone["cpus"] * gone["shares"], size)
+            room.shared -= shared
+            room.solid += shared
+        if gone["owned"].any():
+            room.owners -= np.bincount(rows[gone["owned"]], minlength=size).astype(np.int64)
+        inside = devices[: int(np.searchsorted(devices["end"], when, side="right"))]
+        if len(inside):
+            shape = room.milli.shape
+            cells = inside["row"] * shape[1] + inside["slot"]
+            room.milli += _sums(cells, inside["milli"], room.milli.size).reshape(shape)
+            room.mib += _sums(cells, inside["mib"], room.mib.size).reshape(shape)
         room.closed &= room.jobs > 0
         room.owner[room.owners <= 0] = NO_OWNER
         room.cpus = np.minimum(room.cpus, self._columns.cpus)
@@ -108,29 +90,14 @@ def _sums(cells: Ints, amounts: Ints, size: int) -> Ints:
     return np.bincount(cells, weights=amounts, minlength=size).astype(np.int64)
 
 
-def expected_end(job: Job, limit_s: float, now: float, *, completing: bool) -> float:
-    """When a running job is gone at the latest, as far as anybody knows. inf without limit."""
-    if completing:
-        return now + OVERRUN_S
-    if job.time_limit_end is not None:
-        end = job.time_limit_end
-    elif math.isinf(limit_s) or job.start_time is None:
-        return math.inf
-    else:
-        end = job.start_time + limit_s
-    return max(end, now + OVERRUN_S) if end <= now else end
-
-
 class Horizon:
     """The room now and at each promised start. `limits(length)` is what a job of that length may use."""
 
-    def __init__(
-        self, columns: NodeColumns, room: Room, now: float, entries: Callable[[], list[tuple[float, Hold]]]
-    ) -> None:
+    def __init__(self, columns: NodeColumns, room: Room, now: float, held: Held) -> None:
         self.room = room
         self._columns, self._now = columns, now
-        self._entries = entries
-        self._started: list[tuple[float, Hold]] = []
+        self._held = held
+        self._started: list[tuple[int, float, Sequence[Hold]]] = []
         self._releases: Releases | None = None
         self._windows: list[_Window] = []
         self._limits: list[Room] = [room]
@@ -139,7 +106,7 @@ class Horizon:
 
     def copy(self) -> Horizon:
         """Independent from now on."""
-        other = Horizon(self._columns, self.room.copy(), self._now, self._entries)
+        other = Horizon(self._columns, self.room.copy(), self._now, self._held)
         other._started, other.reserved = list(self._started), list(self.reserved)
         other._windows = [_Window(each.start, each.room.copy()) for each in self._windows]
         other._limits = [other.room, *(room.copy() for room in self._limits[1:])]
@@ -147,11 +114,22 @@ class Horizon:
 
     def limits(self, length_s: float) -> Room:
         """The least room over the windows that open before a run of this length would end."""
-        return self._limits[self._reach(self._now + length_s)]
+        return self._limits[self.reach(length_s)]
+
+    def reach(self, length_s: float) -> int:
+        """How many promised starts a run of this length would meet."""
+        return self._reach(self._now + length_s)
+
+    def past_promises(self) -> list[tuple[float, Room]]:
+        """(least length of a run that meets it, room that is left to such runs) for each promised start."""
+        return [
+            (float(np.nextafter(window.start - self._now, math.inf)), room)
+            for window, room in zip(self._windows, self._limits[1:], strict=True)
+        ]
 
     def free(self, number: int, nodes: Bools, length_s: float) -> Free:
         """`limits` of a partition (by its number and nodes) in short."""
-        key = number, self._reach(self._now + length_s)
+        key = number, self.reach(length_s)
         found = self._free.get(key)
         if found is None:
             found = self._free[key] = free_of(self._limits[key[1]], nodes)
@@ -165,12 +143,12 @@ class Horizon:
             count += 1
         return count
 
-    def start(self, holds: Iterable[Hold], end: float) -> None:
+    def start(self, holds: Sequence[Hold], end: float) -> None:
         """A job starts now and runs to `end` at most."""
         rows = []
+        self._started.append((0, end, holds))
         for hold in holds:
             self.room.take(hold)
-            self._started.append((end, hold))
             rows.append(hold.row)
             for window in self._windows:
                 if window.start < end:
@@ -188,7 +166,8 @@ class Horizon:
 
     def _all_releases(self) -> Releases:
         if self._releases is None:
-            self._releases = Releases(self._columns, [*self._entries(), *self._started])
+            held = self._held.joined(Held.of(self._started))
+            self._releases = Releases(self._columns, held, self._now)
         return self._releases
 
     def room_at(self, when: float) -> Room:

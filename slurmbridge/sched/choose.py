@@ -63,6 +63,23 @@ def ranges(shape: Shape, required: int, bounds: Bounds) -> Iterator[Range]:
         yield Range(low, high, (shape.max_nodes is not None and not shape.use_min_nodes) or shape.spread)
 
 
+def alone(shape: Shape, bounds: Bounds) -> Part | None:
+    """What one node must give (row -1) when the first node that has it is the choice; None where it is not so simple."""
+    if shape.contiguous or shape.req_nodes or bounds.least_loaded:
+        return None
+    first = next(ranges(shape, 0, bounds), None)
+    if first is None or first.low > 1 or (first.greedy and first.high > 1):
+        return None
+    tasks = _wanted_tasks(shape, 1)
+    need = shape.gpu
+    devices = need.count if need is not None and need.scope is GpuScope.JOB else _devices(shape, tasks)
+    if first.high > 1:
+        return None
+    if need is not None and need.scope is GpuScope.JOB and shape.tasks_given and devices == max(shape.tasks, 1):
+        tasks = devices
+    return Part(-1, tasks, devices)
+
+
 def with_counts(
     required: Sequence[int], counts: Sequence[tuple[Bools, int]], capacity: Capacity, order: Ints
 ) -> list[int] | None:

@@ -11,12 +11,14 @@ import bisect
 from collections.abc import Mapping
 
 import msgspec
+import numpy as np
 
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Plan, Verdict
 from slurmbridge.model.states import Reason
 from slurmbridge.sched import order, priority
+from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.eligibility import Blocked, of_job
 from slurmbridge.sched.memo import Memo, refreshed
 from slurmbridge.sched.pending import NO_CODE
@@ -86,6 +88,7 @@ class _Run:
         self._seen: set[int] = set()
         self._done: set[int] = set()  # rows that need no other look
         self._ids: list[int] = snapshot.pending.rows["id"].tolist()
+        self._behind = board.code(Blocked(Reason.PRIORITY))  # what those hear who wait behind others
         self._groups: Mapping[int, list[Waiting]] | None = None  # components of heterogeneous jobs
 
     def through(self, entries: order.Queue) -> None:
@@ -95,6 +98,7 @@ class _Run:
         width = max(len(views), 1)
         groups = pending.rows["group"][entries.rows]
         keys = (groups * width + entries.views).tolist()
+        self._screen(groups, entries)
         settled: dict[int, int] = {}
         done, note, ids = self._done, board.note, self._ids
         for row, number, key in zip(entries.rows.tolist(), entries.views.tolist(), keys, strict=True):
@@ -110,11 +114,18 @@ class _Run:
             note(row, code)
         self.tally.looked_at = len(self._seen)
 
+    def _screen(self, groups: Ints, entries: order.Queue) -> None:
+        shapes = self.memo.places.shapes[groups]
+        for number, view in enumerate(self.memo.places.by_number):
+            self.session.screen(np.unique(shapes[entries.views == number]), view)
+
     def _one(self, row: int, each: Waiting, view: PartitionView, key: int, settled: dict[int, int]) -> int | None:
         """Start a job or tasks of an array; None when nothing of it is left, else the code of what stopped it."""
         session, board = self.session, self.board
         begun = len(self.starts.made)
         blocked = session.settled.get(key)
+        if blocked is None and not each.job.array_limit:
+            blocked = session.certainly_blocked(each, view)
         if blocked is None:
             start = start_array if each.job.is_array_record else start_single
             blocked = start(session, each, view, self.starts)
@@ -122,16 +133,19 @@ class _Run:
             if blocked is None:
                 self._begins(row)
                 return None
-            if blocked.reason != Reason.ARRAY_TASK_LIMIT:
-                session.settled[key] = blocked
+            if blocked.reason == Reason.ARRAY_TASK_LIMIT:
+                return board.code(blocked)
+            session.settled[key] = blocked
+        if blocked.reason == Reason.RESOURCES and not blocked.detail and view.number in session.promised_out:
+            settled[key] = self._behind
+            return self._behind
         told, promised, nodes = session.wait(each, view, blocked)
         if promised is not None:
             self.tally.promises += 1
             board.promise(row, promised, nodes)
         code = board.code(told)
-        if blocked.reason != Reason.ARRAY_TASK_LIMIT and session.promised_enough(view, blocked):
-            rest = session.wait(each, view, blocked)[0]  # what those behind it hear
-            settled[key] = board.code(rest)
+        if blocked.reason != Reason.RESOURCES or blocked.detail:
+            settled[key] = code
         return code
 
     def _begins(self, row: int) -> None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import msgspec
+import numpy as np
 
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig
-from slurmbridge.sched import fairtree, order, priority
+from slurmbridge.sched import fairtree, order, priority, screen
+from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.fates import Fate
 from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.places import Site
 from slurmbridge.sched.shape import ShapeTable
@@ -27,6 +30,8 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     shapes: ShapeTable | None = None  # whose numbers `misfits` uses
     sites: dict[tuple[object, ...], Site] = {}
     misfits: dict[tuple[int, int], Blocked] = {}  # (shape, partition) -> why it does not fit
+    fates: dict[tuple[int, int], Fate] = {}  # (group, partition)
+    floors: Ints = msgspec.field(default_factory=lambda: np.zeros((0, 6), dtype=np.int64))  # by the shape's number
     accounting: Accounting | None = None
     usage: tuple[UsageRow, ...] | None = None  # of `book`
     counted: tuple[UsageRow, ...] | None = None  # of `shares`
@@ -50,7 +55,13 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
     changes: dict[str, object] = {}
     stale = memo.fixed_mark is not snapshot.fixed_mark or memo.shapes is not snapshot.shapes
     if stale or len(memo.sites) > 10_000:
-        changes |= {"fixed_mark": snapshot.fixed_mark, "shapes": snapshot.shapes, "sites": {}, "misfits": {}}
+        changes |= {
+            "fixed_mark": snapshot.fixed_mark,
+            "shapes": snapshot.shapes,
+            "sites": {},
+            "misfits": {},
+            "fates": {},
+        }
     same_records = memo.accounting is snapshot.accounting
     same_usage = memo.usage is snapshot.usage
     changes["usage"] = snapshot.usage
@@ -72,11 +83,14 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
             "counters": _counted(snapshot, book) if book.any else Counters(),
             "array_tasks": _array_tasks(snapshot),
         }
+    if memo.shapes is not snapshot.shapes:
+        memo = msgspec.structs.replace(memo, floors=memo.floors[:0])
     memo = msgspec.structs.replace(memo, **changes)
     return msgspec.structs.replace(
         memo,
         points=priority.points_of(snapshot, config, memo.shares, memo.points),
         places=order.places_of(snapshot, memo.places),
+        floors=screen.floors(snapshot.shapes.shapes, memo.floors),
     )
 
 

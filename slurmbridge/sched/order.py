@@ -22,13 +22,16 @@ class Places(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     key: tuple[object, ...]
     first: Ints
     views: Ints
+    shapes: Ints  # number of the shape of each group
     tiers: Ints
     by_number: tuple[PartitionView, ...]
 
     @classmethod
     def none(cls) -> Places:
         nothing = np.zeros(0, dtype=np.int64)
-        return cls(key=(), first=np.zeros(1, dtype=np.int64), views=nothing, tiers=nothing, by_number=())
+        return cls(
+            key=(), first=np.zeros(1, dtype=np.int64), views=nothing, shapes=nothing, tiers=nothing, by_number=()
+        )
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -52,6 +55,7 @@ def places_of(snapshot: Snapshot, before: Places) -> Places:
         return before
     counts: list[int] = []
     views: list[int] = []
+    numbers = [shape.number for _, shape in shapes.samples[known:]]
     for spec, _ in shapes.samples[known:]:
         found = [snapshot.partitions[name].number for name in spec.partitions if name in snapshot.partitions]
         counts.append(len(found))
@@ -61,6 +65,7 @@ def places_of(snapshot: Snapshot, before: Places) -> Places:
         before,
         first=np.concatenate([before.first, first]),
         views=np.concatenate([before.views, np.array(views, dtype=np.int64)]),
+        shapes=np.concatenate([before.shapes, np.array(numbers, dtype=np.int64)]),
     )
 
 

@@ -16,7 +16,7 @@ from slurmbridge.model.tres import Tres
 from slurmbridge.sched import cpus, gpus
 from slurmbridge.sched.billing import billing
 from slurmbridge.sched.choose import Part, choose, with_counts
-from slurmbridge.sched.columns import Ints, NodeColumns
+from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.features import Alternative
 from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, open_to_user, unit_of
 from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
@@ -76,6 +76,39 @@ def place(
         licenses=licenses,
     )
     return Placement(allocation=allocation, holds=tuple(holds))
+
+
+def candidates(shape: Shape, columns: NodeColumns, room: Room, allowed: Bools, rules: Rules, part: Part) -> list[int]:
+    """Rows of the nodes that could hold a part alone, the first to be tried last."""
+    found = capacity(shape, columns, room, allowed, rules)
+    order = columns.order
+    enough = found.tasks[order] >= part.tasks
+    if found.devices is not None and part.devices:
+        enough &= found.devices[order] >= part.devices
+    rows: list[int] = order[enough].tolist()
+    rows.reverse()
+    return rows
+
+
+def place_one(
+    shape: Shape,
+    view: PartitionView,
+    columns: NodeColumns,
+    room: Room,
+    limits: Room,
+    part: Part,
+    rules: Rules,
+    licenses: tuple[LicenseTerm, ...],
+    tracked: frozenset[str],
+) -> Placement | None:
+    """`place` for a job of one node that is chosen already."""
+    made = _node(shape, columns, room, limits, part, rules)
+    if made is None:
+        return None
+    nodes = (made[0],)
+    tres = tres_of(nodes, licenses, view, tracked)
+    allocation = Allocation(partition=view.partition.name, nodes=nodes, tres=tres, licenses=licenses)
+    return Placement(allocation=allocation, holds=(made[1],))
 
 
 def _node(

@@ -170,7 +170,7 @@ def leaving_at(job: Job) -> float | None:
 
 def gave_up_cpus(job: Job) -> bool:
     """Whether a run is suspended for another one: its CPUs are the other's then; its memory and devices stay its own."""
-    return job.state is JobState.SUSPENDED and job.evicted is not None and job.evicted.mode == SUSPEND
+    return job.gave_way
 
 
 def is_preemptible(job: Job, qos: Mapping[str, Qos], *, has_quotas: bool) -> bool:

@@ -15,11 +15,12 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from slurmbridge.sched.gates import dominant_share, over_utilised, overcommitted
+import msgspec
+
 from slurmbridge.sched.ledger import Ledger
-from slurmbridge.sched.queues import ZERO, Vector, fits, minus, plus
+from slurmbridge.sched.queues import TOLERANCE, ZERO, Vector, plus
 from slurmbridge.sched.shares import allocatable
 
 Item = TypeVar("Item")
@@ -43,13 +44,13 @@ class QueueOrder(Generic[Item]):
         tree = ledger.tree
         self._tree = tree
         self._items: list[list[tuple[Key, int, Item, Vector]]] = [[] for _ in range(len(tree))]
-        self._below: list[list[tuple[Any, int, int]]] = [[] for _ in range(len(tree) + 1)]  # last: the roots
+        self._below: list[list[tuple[Key, int, int]]] = [[] for _ in range(len(tree) + 1)]  # last: the roots
         self._version = [0] * len(tree)
         self._dirty: set[int] = set()
         self._given: dict[int, Vector] = {}  # reversed: what was popped, by queue
         self._count = 0
         self._size = 0
-        self._bounds: dict[int, tuple[Vector, float]] = {}
+        self._facts: list[_Facts | None] = [None] * len(tree)
 
     def __len__(self) -> int:
         return self._size
@@ -65,7 +66,7 @@ class QueueOrder(Generic[Item]):
         """The figures of this leaf changed."""
         self._dirty.add(leaf)
 
-    def pop(self, limit: int | None = None) -> tuple[int, Item]:
+    def pop(self) -> tuple[int, Item]:
         """The leaf and the item whose turn it is. IndexError: none is left."""
         leaf = self._next_leaf()
         _, _, item, chunk = heapq.heappop(self._items[leaf])
@@ -107,58 +108,82 @@ class QueueOrder(Generic[Item]):
 
     def _refresh(self) -> None:
         """Bring the heaps above every changed leaf up to date, lowest first."""
-        waiting = {queue for leaf in self._dirty for queue in self._tree.paths[leaf]}
-        self._dirty.clear()
-        for queue in sorted(waiting, reverse=True):  # children have larger indices than their parents
-            self._version[queue] += 1
-            best = self._best(queue)
-            if best is None:
-                continue
-            above = self._tree.parent[queue]
-            key = self._key(queue, best)
-            heap = self._below[above if above >= 0 else len(self._tree)]
-            heapq.heappush(heap, (key, self._version[queue], queue))
-
-    def _best(self, queue: int) -> Vector | None:
-        """The chunk of the best item below `queue`; None where nothing waits."""
-        while not self._items[queue]:
-            heap = self._below[queue]
-            while heap and heap[0][1] != self._version[heap[0][2]]:
-                heapq.heappop(heap)
-            if not heap:
-                return None
-            queue = heap[0][2]
-        return self._items[queue][0][3]
+        parent, items, below, version = self._tree.parent, self._items, self._below, self._version
+        if len(self._dirty) == 1:  # nearly always: the leaf something was just popped from
+            waiting: Sequence[int] = self._tree.paths[self._dirty.pop()]
+        else:
+            waiting = sorted({queue for leaf in self._dirty for queue in self._tree.paths[leaf]}, reverse=True)
+            self._dirty.clear()
+        for queue in waiting:  # children have larger indices than their parents
+            version[queue] += 1
+            best = queue
+            while not items[best]:
+                heap = below[best]
+                while heap and heap[0][1] != version[heap[0][2]]:
+                    heapq.heappop(heap)
+                if not heap:
+                    break
+                best = heap[0][2]
+            else:
+                key = self._key(queue, items[best][0][3])
+                heapq.heappush(below[parent[queue]], (key, version[queue], queue))
 
     def _key(self, queue: int, chunk: Vector) -> Key:
-        held = self.ledger.allocated[queue]
+        facts = self._facts[queue] or self._learn(queue)
+        cpu, memory, gpu = self.ledger.allocated[queue]
         if self.reverse:
-            held = minus(held, self._given.get(queue, ZERO))
+            given = self._given.get(queue, ZERO)
+            cpu, memory, gpu = cpu - given[0], memory - given[1], gpu - given[2]
             chunk = ZERO
-        wanted = plus(held, chunk)
-        tree = self._tree
-        bound = self._bounds.get(queue)
-        if bound is None:
-            most = allocatable(tree, self.shares, queue)
-            bound = self._bounds[queue] = most, _strength(most, self.total)
+        share, quota, per = facts.share, facts.quota, facts.per_unit
+        over = cpu > share[0] and memory > share[1] and gpu > share[2]
+        without = max(cpu * per[0], memory * per[1], gpu * per[2])
+        cpu, memory, gpu = cpu + chunk[0], memory + chunk[1], gpu + chunk[2]
+        inside = cpu <= quota[0] and memory <= quota[1] and gpu <= quota[2]
+        beyond = facts.nothing_of and any((cpu, memory, gpu)[resource] > TOLERANCE for resource in facts.nothing_of)
         key = (
-            float(_over(held, self.shares[queue]))
-            if self.reverse
-            else float(over_utilised(self.ledger, self.shares, queue)),
-            0.0 if fits(wanted, tree.quota[queue]) else 1.0,
-            -float(tree.priority[queue]),
-            float(overcommitted(wanted, bound[0])),
-            round(dominant_share(wanted, bound[0], self.total), _DIGITS),
-            round(dominant_share(held, bound[0], self.total), _DIGITS),
-            bound[1],
-            float(tree.rank[queue]),
-            float(queue),
+            over,
+            not inside,
+            facts.unimportance,
+            bool(beyond),
+            round(max(cpu * per[0], memory * per[1], gpu * per[2]), _DIGITS),
+            round(without, _DIGITS),
+            facts.strength,
+            facts.rank,
+            queue,
         )
         return tuple(-part for part in key) if self.reverse else key
 
+    def _learn(self, queue: int) -> _Facts:
+        """What stays the same about a queue, tolerance included."""
+        tree = self._tree
+        most = allocatable(tree, self.shares, queue)
+        bound = tuple(whole if m == math.inf else m for m, whole in zip(most, self.total, strict=True))
+        per_unit = tuple(1.0 / m if m > 0 else 1000.0 for m in bound)
+        facts = self._facts[queue] = _Facts(
+            share=_raised(self.shares[queue]),
+            quota=_raised(tree.quota[queue]),
+            per_unit=(per_unit[0], per_unit[1], per_unit[2]),
+            nothing_of=tuple(resource for resource in range(3) if bound[resource] <= 0),
+            strength=_strength(most, self.total),
+            unimportance=-tree.priority[queue],
+            rank=tree.rank[queue],
+        )
+        return facts
 
-def _over(held: Vector, share: Vector) -> bool:
-    return share[0] < held[0] and share[1] < held[1] and share[2] < held[2]
+
+class _Facts(msgspec.Struct, frozen=True, kw_only=True):
+    share: Vector
+    quota: Vector
+    per_unit: Vector
+    nothing_of: tuple[int, ...]
+    strength: float
+    unimportance: int
+    rank: int
+
+
+def _raised(row: Vector) -> Vector:
+    return row[0] + TOLERANCE, row[1] + TOLERANCE, row[2] + TOLERANCE
 
 
 def _strength(bound: Vector, total: Vector) -> float:

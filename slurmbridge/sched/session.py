@@ -14,18 +14,20 @@ import numpy as np
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive, LicenseTerm
-from slurmbridge.model.states import JobFlag, JobState, Reason
+from slurmbridge.model.states import Reason
 from slurmbridge.sched import reasons
-from slurmbridge.sched.backfill import Horizon, expected_end
-from slurmbridge.sched.choose import choose
+from slurmbridge.sched.backfill import Horizon
+from slurmbridge.sched.choose import Part, choose
 from slurmbridge.sched.columns import Bools, Ints
-from slurmbridge.sched.eligibility import Blocked, ends_too_late, of_partition, time_limit
+from slurmbridge.sched.eligibility import Blocked, ends_too_late, time_limit
+from slurmbridge.sched.fates import Fate, fate_of, length_of
 from slurmbridge.sched.fit import Rules, capacity, fits_one, rules_of
 from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.memo import Memo
-from slurmbridge.sched.place import Placement, place
+from slurmbridge.sched.place import Placement, candidates, place, place_one
 from slurmbridge.sched.places import Site, find, may_use, open_nodes
-from slurmbridge.sched.room import NO_OWNER, Hold, Room, empty_room
+from slurmbridge.sched.room import NO_OWNER, Room, empty_room
+from slurmbridge.sched.screen import hopeless
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 
@@ -77,43 +79,73 @@ class Session:
         if self._counters is not None and memo.book is not None and memo.book.any_run_minutes:
             self._count_run_minutes(self._counters, memo.book)
         self._licenses = _free_licenses(snapshot, config)
-        self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, self._entries)
+        self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held)
         self._owned = bool((snapshot.room.owner != NO_OWNER).any())
         self.settled: dict[int, Blocked] = {}  # group and partition: what stopped one stops its equals
         self._too_long: dict[_Key, float] = {}
+        self._candidates: dict[
+            tuple[int, int, int, int], list[int]
+        ] = {}  # rows that may hold a shape, the next one last
+        self._screened: dict[int, tuple[Ints, PartitionView]] = {}
         self._waiting_for: set[int] = set()
         self._promised: dict[int, int] = {}
         self._has_promise: set[int] = set()
+        self.promised_out: set[int] = set()  # partitions in which nobody else gets a promise
         self._empty: Room | None = None
         self._cpus_of: dict[int, Ints] = {}  # partition -> CPUs it uses on each node, where that is bounded
 
-    def _entries(self) -> list[tuple[float, Hold]]:
-        found: list[tuple[float, Hold]] = []
-        for each in self.snapshot.running.values():
-            job = each.job
-            assert job.allocation is not None
-            view = self.snapshot.partitions.get(job.allocation.partition)
-            limit = time_limit(job, view.partition) if view is not None else job.spec.time_limit
-            completing = JobFlag.COMPLETING in job.flags or job.state is not JobState.RUNNING
-            length = math.inf if limit is None else 60.0 * limit
-            end = expected_end(job, length, self.now, completing=completing)
-            found.extend((end, hold) for hold in each.holds)
+    def fate(self, waiting: Waiting, view: PartitionView) -> Fate:
+        """Kept by the memo for all jobs of the group."""
+        key = waiting.group, view.number
+        found = self._memo.fates.get(key)
+        if found is None:
+            found = self._memo.fates[key] = fate_of(waiting, view)
         return found
 
-    def length(self, job: Job, view: PartitionView) -> float:
-        """Seconds a run may take at most."""
-        limit = time_limit(job, view.partition)
-        return math.inf if limit is None else 60.0 * limit
+    def certainly_blocked(self, waiting: Waiting, view: PartitionView) -> Blocked | None:
+        """A quick look: why a job cannot start now, when that is known without looking at nodes."""
+        fate = self.fate(waiting, view)
+        if fate.blocked is not None:
+            return fate.blocked
+        shape = waiting.shape
+        if not fate.plain or self._counters is not None:
+            return None
+        known = self._too_long.get(self._key(waiting.job, shape, view))
+        if known is not None and fate.length >= known:
+            return self._misfit(waiting.job, shape, view)
+        return None
+
+    def screen(self, shapes: Ints, view: PartitionView) -> None:
+        """Note which of these shapes (by number) fit nowhere in a partition, before any is looked at closely.
+
+        A promise screens those again that are known then: a run that reaches past it has less room.
+        """
+        if view.share > 1 or self._owned or view.partition.exclusive_user or not len(shapes):
+            return
+        self._screened[view.number] = shapes, view
+        self._screen(shapes, view, self.horizon.room, 0.0)
+
+    def _screen(self, shapes: Ints, view: PartitionView, room: Room, length: float) -> None:
+        asked = self._memo.floors[shapes]
+        none = hopeless(asked, self.snapshot.columns, room, view.nodes, self._rules)
+        for number in shapes[none].tolist():
+            key = number, view.number, -1
+            self._too_long[key] = min(self._too_long.get(key, math.inf), length)
+
+    def _screen_again(self) -> None:
+        for shapes, view in self._screened.values():
+            known = [self._too_long.get((number, view.number, -1), math.inf) > 0 for number in shapes.tolist()]
+            for length, room in self.horizon.past_promises():
+                self._screen(shapes[np.array(known, dtype=np.bool_)], view, room, length)
 
     def attempt(self, waiting: Waiting, view: PartitionView, without: Bools | None = None) -> Placement | Blocked:
         """Where the job could start now in this partition (on other nodes than `without`), or why not."""
         job, shape = waiting.job, waiting.shape
-        partition = view.partition
-        blocked = of_partition(job, partition, view.size)
-        if blocked is None and ends_too_late(job, partition, self.now):
-            blocked = Blocked(Reason.DEADLINE)
-        if blocked is not None:
-            return blocked
+        fate = self.fate(waiting, view)
+        if fate.blocked is not None:
+            return fate.blocked
+        if job.spec.deadline is not None and ends_too_late(job, view.partition, self.now):
+            return Blocked(Reason.DEADLINE)
         if self._counters is not None:
             refused = self._refused(job, view, job.spec.req_tres)
             if refused:
@@ -125,14 +157,16 @@ class Session:
             blocked = self._reservation(job)
             if blocked is not None:
                 return blocked
-        length = self.length(job, view)
+        length = fate.length
         key = self._key(job, shape, view)
         known = self._too_long.get(key) if without is None else None
         if known is not None and length >= known:
             return self._misfit(job, shape, view)
-        placement = self._place(
-            job, shape, view, self.horizon.room, self.horizon.limits(length), licenses, length, without
-        )
+        if fate.alone is not None and without is None and not self._owned and not self.snapshot.reservations:
+            placement = self._first_node(job, shape, view, fate, licenses)
+        else:
+            room, limits = self.horizon.room, self.horizon.limits(length)
+            placement = self._place(job, shape, view, room, limits, licenses, length, without)
         if placement is not None:
             if self._counters is not None:
                 refused = self._refused(job, view, placement.allocation.tres)
@@ -148,12 +182,41 @@ class Session:
             self._too_long[key] = length
         return self._misfit(job, shape, view)
 
+    def _first_node(
+        self, job: Job, shape: Shape, view: PartitionView, fate: Fate, licenses: tuple[LicenseTerm, ...]
+    ) -> Placement | None:
+        """The first node that has room, for a job of one node. Nodes that had none before in this cycle have none now."""
+        site = self.site(shape, view)
+        if site.unknown:
+            return None
+        limits, columns, tracked = self.horizon.limits(fate.length), self.snapshot.columns, self._tracked
+        assert fate.alone is not None
+        for place_in, each in enumerate(site.alternatives):
+            if each.counts:
+                return self._place(job, shape, view, self.horizon.room, limits, licenses, fate.length, None)
+            key = shape.number, view.number, self.horizon.reach(fate.length), place_in
+            left, fresh = self._candidates.get(key), False
+            while left is None or left:
+                if left is None:
+                    left, fresh = candidates(shape, columns, limits, each.nodes, self._rules, fate.alone), True
+                    self._candidates[key] = left
+                    continue
+                part = Part(left[-1], fate.alone.tasks, fate.alone.devices)
+                found = place_one(shape, view, columns, self.horizon.room, limits, part, self._rules, licenses, tracked)
+                if found is not None:
+                    return found
+                if fresh:
+                    left.pop()  # what it has free does not go together
+                else:
+                    left = None  # others were here since: look at all nodes again
+        return None
+
     def _key(self, job: Job, shape: Shape, view: PartitionView) -> _Key:
         return shape.number, view.number, job.spec.uid if self._owned or view.partition.exclusive_user else -1
 
     def start(self, waiting: Waiting, view: PartitionView, placement: Placement) -> None:
         """The job has this now."""
-        length = self.length(waiting.job, view)
+        length = self.fate(waiting, view).length
         self.horizon.start(placement.holds, self.now + length)
         self._owned = self._owned or any(hold.owner != NO_OWNER for hold in placement.holds)
         used = self._cpus_of.get(view.number)
@@ -184,6 +247,7 @@ class Session:
         self._counters = mark.counters.copy() if mark.counters is not None else None
         self._owned = mark.owned
         self._too_long.clear()
+        self._candidates.clear()
         self.settled.clear()
         self._cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
 
@@ -199,6 +263,8 @@ class Session:
         if waiting.job.job_id in self._has_promise or self._promised.get(view.number, 0) >= self._settings.reserve:
             return reason, None, ()
         self._promised[view.number] = self._promised.get(view.number, 0) + 1
+        if self._promised[view.number] >= self._settings.reserve:
+            self.promised_out.add(view.number)
         found = self.promise(waiting, view)
         if found is None:
             return reason, None, ()
@@ -206,16 +272,10 @@ class Session:
         start, placement = found
         return reason, start, tuple(node.node for node in placement.allocation.nodes)
 
-    def promised_enough(self, view: PartitionView, blocked: Blocked) -> bool:
-        """Whether no later job that is blocked like this gets a promise in this partition."""
-        if blocked.reason != Reason.RESOURCES or blocked.detail:
-            return True
-        return self._promised.get(view.number, 0) >= self._settings.reserve
-
     def promise(self, waiting: Waiting, view: PartitionView) -> tuple[float, Placement] | None:
         """Reserve the earliest start."""
         job, shape = waiting.job, waiting.shape
-        length = self.length(job, view)
+        length = length_of(job, view)
 
         def fits(when: float, room: Room, least: Room) -> Placement | None:
             return self._place(job, shape, view, room, least, (), length, None, when)
@@ -224,6 +284,7 @@ class Session:
         found = self.horizon.earliest(length, self._settings.window_s, fits, only_grows=steady)
         if found is not None:
             self.horizon.promise(job.job_id, found[0], length, found[1])
+            self._screen_again()
             self._owned = self._owned or any(hold.owner != NO_OWNER for hold in found[1].holds)
         return found
 

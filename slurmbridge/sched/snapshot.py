@@ -6,6 +6,7 @@ here (columns, free space, shapes) follows from the records alone, so it never c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Self
 
@@ -19,6 +20,8 @@ from slurmbridge.model.plan import Delta, Plan, Reservation
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.sched.choose import Bounds
 from slurmbridge.sched.columns import Bools, NodeColumns, build, with_changes
+from slurmbridge.sched.eligibility import time_limit
+from slurmbridge.sched.held import Held, end_of
 from slurmbridge.sched.pending import NEVER, Pending
 from slurmbridge.sched.room import Hold, Room, empty_room, holds_of
 from slurmbridge.sched.shape import Shape, ShapeTable
@@ -58,6 +61,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     job: Job
     holds: tuple[Hold, ...]
+    end: float  # when its time limit ends it: see `held`
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -72,6 +76,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     waiting: Mapping[int, Waiting]  # as the records came; what was told since is in `pending`
     pending: Pending
     running: Mapping[int, Running]
+    held: Held  # what they hold, as tables
     on_node: Mapping[int, Mapping[int, Hold]]  # row -> job id -> what it holds there
     usage: tuple[UsageRow, ...]
     counted: tuple[UsageRow, ...] | None
@@ -94,6 +99,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             waiting={},
             pending=Pending.empty(),
             running={},
+            held=Held.empty(),
             on_node={},
             usage=(),
             counted=None,
@@ -174,7 +180,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             room = empty_room(columns)
             for row, holds in on_node.items():
                 room.reset_row(columns, row, holds.values())
-            changes |= {"running": running, "on_node": on_node, "room": room, "running_mark": object()}
+            held = Held.of((job_id, each.end, each.holds) for job_id, each in running.items())
+            changes |= {"running": running, "held": held, "on_node": on_node, "room": room, "running_mark": object()}
         return msgspec.structs.replace(self, **changes)
 
     def _with_partitions(self, delta: Delta) -> Self:
@@ -216,7 +223,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             owner=view is not None and view.partition.exclusive_user,
             shares=view is not None and view.share > 1 and (view.forced or job.spec.oversubscribe),
         )
-        return Running(job=job, holds=holds)
+        limit = time_limit(job, view.partition) if view is not None else job.spec.time_limit
+        ending = JobFlag.COMPLETING in job.flags or job.state is not JobState.RUNNING
+        end = end_of(job, math.inf if limit is None else 60.0 * limit, ending=ending)
+        return Running(job=job, holds=holds, end=end)
 
     def _with_jobs(self, jobs: tuple[Job, ...], gone: tuple[int, ...]) -> Self:
         waiting, running = dict(self.waiting), dict(self.running)
@@ -229,10 +239,16 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 forgotten.append(job.job_id)
             before = running.get(job.job_id)
             if holds_resources(job):
-                if before is not None and before.job.allocation == job.allocation:
+                now_running = self._running(job, self.columns)
+                if (
+                    before is not None
+                    and before.end == now_running.end
+                    and before.job.allocation == job.allocation
+                    and before.job.gave_way == job.gave_way
+                ):
                     running[job.job_id] = msgspec.structs.replace(before, job=job)
                     continue
-                coming.append(self._running(job, self.columns))
+                coming.append(now_running)
             elif job.state is JobState.PENDING:
                 waiting[job.job_id] = fresh[job.job_id] = waiting_of(job, self.shapes)
             if before is not None:
@@ -256,6 +272,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             changes |= {"waiting": again, "shapes": shapes, "pending": pending.regrouped(groups)}
         if leaving or coming:
             changes["on_node"], changes["room"] = self._with_holds(leaving, coming)
+            fresh_held = Held.of((each.job.job_id, each.end, each.holds) for each in coming)
+            changes["held"] = self.held.without(each.job.job_id for each in leaving).joined(fresh_held)
         if leaving or coming or any(holds_resources(job) for job in jobs):
             changes["running_mark"] = object()
         return msgspec.structs.replace(self, **changes)

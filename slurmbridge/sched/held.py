@@ -1,0 +1,106 @@
+"""What do running jobs hold, and until when, as tables?
+
+One row a job and node, and one a job and device. Backfill adds up from them what is free at a later time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from slurmbridge.model.job import Job
+from slurmbridge.sched.room import NO_OWNER, Hold
+
+Table = NDArray[np.void]
+OVERRUN_S = 30.0
+"""A run past its limit, or one that is being ended, is expected to be gone so much later."""
+ENDING = -math.inf
+"""End of a run that is being ended."""
+
+NODE_ROW = np.dtype(
+    [
+        ("id", np.int64),
+        ("end", np.float64),
+        ("row", np.int64),
+        ("cpus", np.int64),
+        ("memory", np.int64),
+        ("owned", np.bool_),
+        ("shares", np.bool_),
+    ]
+)
+DEVICE_ROW = np.dtype(
+    [
+        ("id", np.int64),
+        ("end", np.float64),
+        ("row", np.int64),
+        ("slot", np.int64),
+        ("milli", np.int64),
+        ("mib", np.int64),
+    ]
+)
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Both tables. `end`: inf without limit, ENDING while a run is being ended."""
+
+    nodes: Table
+    devices: Table
+
+    @classmethod
+    def empty(cls) -> Held:
+        return cls(nodes=np.zeros(0, dtype=NODE_ROW), devices=np.zeros(0, dtype=DEVICE_ROW))
+
+    @classmethod
+    def of(cls, entries: Iterable[tuple[int, float, Sequence[Hold]]]) -> Held:
+        """Of (job id, end, holds)."""
+        nodes, devices = [], []
+        for job_id, end, holds in entries:
+            for hold in holds:
+                nodes.append((job_id, end, hold.row, hold.cpus, hold.memory, hold.owner != NO_OWNER, hold.shares))
+                for each in hold.devices:
+                    devices.append((job_id, end, hold.row, each.slot, each.milli, each.mib))
+        return cls(nodes=np.array(nodes, dtype=NODE_ROW), devices=np.array(devices, dtype=DEVICE_ROW))
+
+    def without(self, job_ids: Iterable[int]) -> Held:
+        """Those jobs taken out."""
+        gone = np.fromiter(job_ids, dtype=np.int64)
+        if not len(gone):
+            return self
+        return Held(
+            nodes=self.nodes[~np.isin(self.nodes["id"], gone)],
+            devices=self.devices[~np.isin(self.devices["id"], gone)],
+        )
+
+    def joined(self, other: Held) -> Held:
+        """Both together."""
+        if not len(other.nodes):
+            return self
+        return Held(
+            nodes=np.concatenate([self.nodes, other.nodes]), devices=np.concatenate([self.devices, other.devices])
+        )
+
+    def by_end(self, now: float) -> Held:
+        """Ordered by the time at which each is expected to be gone; that is `end` then."""
+        tables = []
+        for table in (self.nodes, self.devices):
+            ends = np.where(table["end"] <= now, now + OVERRUN_S, table["end"])
+            order = np.argsort(ends, kind="stable")
+            ordered = table[order]
+            ordered["end"] = ends[order]
+            tables.append(ordered)
+        return Held(nodes=tables[0], devices=tables[1])
+
+
+def end_of(job: Job, limit_s: float, *, ending: bool) -> float:
+    """When a run is gone at the latest by its time limit."""
+    if ending:
+        return ENDING
+    if job.time_limit_end is not None:
+        return job.time_limit_end
+    if math.isinf(limit_s) or job.start_time is None:
+        return math.inf
+    return job.start_time + limit_s
