@@ -65,7 +65,6 @@ def replay(trace: str, cluster: str | None, accounts: str | None, policies: tupl
 
 
 def _setting(trace_file: str, cluster_file: str | None, accounts_file: str | None) -> Setting:
-    from slurmbridge.daemon import configuration
     from slurmbridge.sim import accounts, machines, site, trace
     from slurmbridge.sim.replay import setting
     from slurmbridge.submit.associations import initial_accounting
@@ -73,6 +72,8 @@ def _setting(trace_file: str, cluster_file: str | None, accounts_file: str | Non
     read = trace.read(_text(trace_file), trace_file)
     text = _text(cluster_file) if cluster_file is not None else ""
     if cluster_file is not None and "nodename=" in text.lower().replace(" ", ""):
+        from slurmbridge.daemon import configuration
+
         config = configuration.read(cluster_file)
         nodes = machines.of_config(config)
     else:

@@ -120,6 +120,7 @@ class Replay:
         self._ends: list[tuple[float, int, int, bool]] = []  # time, job id, restarts, whether it is evicted
         self._changed: dict[int, Job] = {}
         self._gone: list[int] = []
+        self._freed = False  # a run was evicted in this cycle and is gone
         self.runs: list[Run] = []
         self.tally = Tally()
 
@@ -183,7 +184,7 @@ class Replay:
                 version=self._snapshot.version + 1, jobs=tuple(self._changed.values()), gone=tuple(self._gone),
                 usage=rows, counted=rows,
             )  # fmt: skip
-            self._changed, self._gone = {}, []
+            self._changed, self._gone, self._freed = {}, [], False
             self._snapshot = self._snapshot.apply(delta)
             if not self._snapshot.waiting:
                 return math.inf
@@ -194,9 +195,10 @@ class Replay:
                 self._watch(plan, now)
             for start in plan.starts:
                 self._start(start, now)
-            at_once = [self._evict(each, now) for each in plan.evictions]
+            for each in plan.evictions:
+                self._evict(each, now)
             wake = plan.wake_at if plan.wake_at is not None and plan.wake_at > now else math.inf
-            if not any(at_once):
+            if not self._freed:
                 break
         return wake
 
@@ -212,18 +214,20 @@ class Replay:
         heapq.heappush(self._ends, (now + self._jobs[job.job_id - 1].run_s, job.job_id, job.restarts, False))
         self.tally.starts += 1
 
-    def _evict(self, eviction: Eviction, now: float) -> bool:
-        """End a run for another; whether it is gone already. What the plan calls CANCEL waits again too: a trace's work
-        has to be done."""
+    def _evict(self, eviction: Eviction, now: float) -> None:
+        """End a run for another, at once or after its grace time.
+
+        What the plan cancels waits again too: the work of a trace has to be done.
+        """
         job = self._running.get(eviction.job_id)
         if job is None or job.preempt_time is not None:
-            return False
+            return
         self.tally.evictions += 1
         self.tally.moves += eviction.moved
         entry = (now + eviction.grace_s, job.job_id, job.restarts, True)
         if not eviction.grace_s:
-            return self._end(entry)
+            self._freed = self._end(entry)
+            return
         told = msgspec.structs.replace(job, preempt_time=now, kill_reason="preempt")
         self._running[job.job_id] = self._changed[job.job_id] = told
         heapq.heappush(self._ends, entry)
-        return False
