@@ -17,6 +17,7 @@ from slurmbridge.daemon.changes import Changes
 from slurmbridge.daemon.core import Core, Ids
 from slurmbridge.daemon.deadlines import end_missed
 from slurmbridge.daemon.jobtable import holds_resources
+from slurmbridge.daemon.evictions import Evictions
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.mail import Mailer
 from slurmbridge.daemon.memory import Memory
@@ -63,7 +64,11 @@ class Controller:
         blobs = Blobs(store.blob)
         self.running = Running(self.core, runtime, blobs, daemon_addr)
         self.retaining = Retaining(self.core, store, blobs)
-        plans.launch, plans.evict = self.running.launch, self.running.evict
+        self.evictions = Evictions(self.core, runtime, lambda job_id: job_id in plans.nominations)
+        self.running.evictions = self.evictions
+        plans.launch = self.running.launch
+        plans.evict, plans.settle_evicted = self.evictions.evict, self.evictions.look
+        self.accruing = Accruing(self.core)
         self.resets = UsageResets(self.core, dict(loaded.marks))
         self._recover(loaded, journal)
         self.resets.begin()

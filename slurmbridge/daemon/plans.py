@@ -18,7 +18,7 @@ from slurmbridge.lifecycle import arrays, starts
 from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import Delta, Eviction, Plan, Start, Verdict
+from slurmbridge.model.plan import Delta, Eviction, Nomination, Plan, Start, Verdict
 from slurmbridge.model.states import Reason
 from slurmbridge.store.protocol import PutSteps
 
@@ -47,7 +47,9 @@ class Plans:
         self._clock, self.wake = clock, wake
         self.core: Core
         self.launch: Callable[[Sequence[Job]], None]
-        self.evict: Callable[[Eviction], None]
+        self.evict: Callable[[Sequence[Eviction]], None]
+        self.settle_evicted: Callable[[], None]  # what is due of earlier evictions
+        self.nominations: dict[int, Nomination] = {}  # places that are being freed, by who gets them
         self.verdicts: dict[int, Verdict] = {}
         self.whole = True  # the planner knows nothing yet
         self.is_urgent = False  # something was freed or changed for many; a job that came is not
@@ -158,13 +160,26 @@ class Plans:
             if job is not None and job.is_pending and job.priority != 0 and job.priority != priority:
                 self.core.see(replace(job, priority=max(1, priority)))
         now = self._clock()
+        self.settle_evicted()
         for verdict in plan.verdicts:
             self._explain(verdict, now)
         if plan.starts:
             self._start(plan.starts, now)
-        for eviction in plan.evictions:
-            self.evict(eviction)
+        if plan.evictions:
+            self.evict(plan.evictions)
 
+    def _nominate(self, nomination: Nomination, now: float) -> None:
+        """Show where and when a job starts once those who give way to it are gone."""
+        job = self.core.memory.table.get(nomination.job_id)
+        shown = nomination.start, nomination.nodes
+        if job is not None and job.is_pending and job.priority != 0 and (job.start_time, job.sched_nodes) != shown:
+            self.core.see(
+                replace(job, start_time=nomination.start, sched_nodes=nomination.nodes, last_sched_eval=now)
+            )
+
+        self.nominations = {each.job_id: each for each in plan.nominations}
+        for nomination in plan.nominations:
+            self._nominate(nomination, now)
     def _explain(self, verdict: Verdict, now: float) -> None:
         self.verdicts[verdict.job_id] = verdict
         job = self.core.memory.table.get(verdict.job_id)
@@ -180,8 +195,19 @@ class Plans:
             self._later(job.submit_time + wait - now, verdict)
         if start is None and begin is not None and begin > now:
             start = float(begin)
-        if (job.reason, job.reason_text, job.start_time) != (verdict.reason, verdict.detail, start):
-            self.core.see(replace(job, reason=verdict.reason, reason_text="", start_time=start, last_sched_eval=now))
+        nodes = verdict.nodes if start is not None and start == verdict.start else ()
+        known = job.reason, job.reason_text, job.start_time, job.sched_nodes
+        if known != (verdict.reason, verdict.detail, start, nodes):
+            self.core.see(
+                replace(
+                    job,
+                    reason=verdict.reason,
+                    reason_text="",
+                    start_time=start,
+                    sched_nodes=nodes,
+                    last_sched_eval=now,
+                )
+            )
 
     def _later(self, delay: float, verdict: Verdict) -> None:
         asyncio.get_running_loop().call_later(max(delay, 0.0) + 0.01, self._explain_late, verdict)

@@ -15,14 +15,15 @@ from msgspec.structs import replace
 
 from slurmbridge.daemon import messages
 from slurmbridge.daemon.core import Core
+from slurmbridge.daemon.evictions import Evictions
 from slurmbridge.daemon.jobtable import holds_resources, is_over
 from slurmbridge.daemon.requests import Blobs, decode_environment
 from slurmbridge.daemon.spending import charge_of
 from slurmbridge.lifecycle import starts
 from slurmbridge.lifecycle.ends import Death, settle
+from slurmbridge.lifecycle.evictions import in_grace
 from slurmbridge.manifest.launch import UserEntry, build_launch
 from slurmbridge.model.job import Job, Step
-from slurmbridge.model.plan import Eviction
 from slurmbridge.model.states import JobFlag
 from slurmbridge.runtime.protocol import Ended, Launch, Lost, Report, RunKey, Runtime, Started, StepChanged
 from slurmbridge.store.protocol import Op, PutSteps
@@ -34,6 +35,7 @@ log = logging.getLogger(__name__)
 class Running:
     def __init__(self, core: Core, runtime: Runtime, blobs: Blobs, daemon_addr: str) -> None:
         self.core, self.runtime, self.blobs, self.daemon_addr = core, runtime, blobs, daemon_addr
+        self.evictions: Evictions
 
     # ---- starting ----
 
@@ -78,24 +80,6 @@ class Running:
             partition=memory.partition(job.allocation.partition) if job.allocation else None,
         )
 
-    def evict(self, eviction: Eviction) -> None:
-        """The planner wants this run's place for another job."""
-        job = self.core.memory.table.get(eviction.job_id)
-        if job is None or not holds_resources(job) or JobFlag.COMPLETING in job.flags:
-            return
-        death = Death.PREEMPT if eviction.mode == "REQUEUE" and job.may_requeue else Death.CANCEL
-        now = self.core.clock()
-        changed = replace(
-            job,
-            flags=job.flags | {JobFlag.COMPLETING},
-            kill_reason=death.value,
-            preempt_time=now,
-            end_time=now,
-            cancelled_by=0 if death is Death.CANCEL else None,
-        )
-        durable = self.core.update([changed])
-        durable.add_done_callback(lambda _: self.runtime.kill(_key(job), death.value))
-
     # ---- after a restart of the daemon ----
 
     async def adopt(self) -> None:
@@ -106,6 +90,7 @@ class Running:
                 self.core.note_ready(job)
             if holds_resources(job) and JobFlag.COMPLETING in job.flags:
                 self.runtime.kill(_key(job), job.kill_reason or Death.CANCEL.value)
+        self.evictions.adopt()
 
     # ---- reports ----
 
@@ -163,6 +148,8 @@ class Running:
         """What was decided here counts more than what the supervisor saw, but a limit it enforced stays one."""
         if job.kill_reason:
             return Death(job.kill_reason)
+        if in_grace(job):  # whatever ends it then counts as the preemption
+            return Death.PREEMPT
         try:
             return Death(why)
         except ValueError:

@@ -14,7 +14,7 @@ from slurmbridge.model.states import JobState
 from slurmbridge.model.statistics import Cycles, Requests, Statistics
 
 _FAILED = (JobState.NODE_FAIL, JobState.BOOT_FAIL)
-_CANCELED = (JobState.CANCELLED, JobState.DEADLINE)
+_CANCELED = (JobState.CANCELLED, JobState.DEADLINE, JobState.PREEMPTED)
 
 
 Key = TypeVar("Key")

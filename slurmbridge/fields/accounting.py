@@ -57,6 +57,13 @@ def state_text(row: AccountRow) -> str:
     return job.state.name
 
 
+def exit_code(row: AccountRow) -> int:
+    """Wait status. Accounting learns of a run that is cancelled or preempted before its processes are gone: 0."""
+    if row.step is not None:
+        return row.step.exit_code
+    return 0 if row.job.state in (JobState.CANCELLED, JobState.PREEMPTED) else row.job.exit_code
+
+
 def start_of(row: AccountRow) -> float | None:
     if row.step is not None:
         start: float | None = row.step.start_time

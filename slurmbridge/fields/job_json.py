@@ -262,7 +262,7 @@ _FIELDS: tuple[Entry, ...] = (
     ("resize_time", NUMBER, 0),
     ("restart_cnt", COUNT, lambda j, v: j.restarts),
     ("resv_name", TEXT, lambda j, v: j.spec.reservation),
-    ("scheduled_nodes", TEXT, ""),
+    ("scheduled_nodes", TEXT, lambda j, v: text.fold(j.sched_nodes) if j.is_pending and j.sched_nodes else ""),
     ("segment_size", COUNT, lambda j, v: j.spec.request.segment or 0),
     ("selinux_context", TEXT, ""),
     ("shared", WORDS, lambda j, v: _SHARED.get(j.spec.exclusive, ())),

@@ -253,7 +253,7 @@ FIELDS: tuple[Field[Job], ...] = (
     _f("Reservation", "v", "RESERVATION", lambda j, v: j.spec.reservation or _NULL),
     _f("ResizeTime", "", "RESIZE_TIME", _constant(_NOT_AVAILABLE)),
     _f("RestartCnt", "", "RESTART_COUNT", lambda j, v: str(j.restarts)),
-    _f("SchedNodes", "Y", "SCHEDNODES", _constant(_NULL), cut=False, head=False),
+    _f("SchedNodes", "Y", "SCHEDNODES", lambda j, v: text.fold(j.sched_nodes) if j.is_pending and j.sched_nodes else _NULL, cut=False, head=False),
     _f("SCT", "z", "S:C:T", lambda j, v: _stars(j.spec.sockets_per_node, j.spec.cores_per_socket, j.spec.threads_per_core)),
     _f("SegmentSize", "", "SEGMENT_SIZE", lambda j, v: _number(j.spec.request.segment)),
     _f("SiblingsActive", "", "ACTIVE_SIBLINGS", _constant("NA")),

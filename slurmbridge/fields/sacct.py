@@ -201,7 +201,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("Eligible", 19, _eligible, _D),
     Column("End", 19, lambda r, v: v.time(acc.end_of(r), "Unknown"), _D),
     Column("Exclusive", 14, _job(lambda r, v: r.job.spec.exclusive.value)),
-    Column("ExitCode", 8, lambda r, v: text.exit_text(r.step.exit_code if r.step is not None else r.job.exit_code)),
+    Column("ExitCode", 8, lambda r, v: text.exit_text(acc.exit_code(r))),
     Column("Extra", 14, _job(lambda r, v: r.job.spec.extra or "")),
     Column("FailedNode", 8, _nothing),
     Column("Flags", 19, _job(lambda r, v: acc.flags(r))),

@@ -205,7 +205,7 @@ def resume(job: Job, *, now: float) -> Answer:
         return SlurmErrno.ALREADY_DONE
     if job.is_pending:
         return SlurmErrno.JOB_PENDING
-    if job.state is not JobState.SUSPENDED:
+    if job.state is not JobState.SUSPENDED or job.gave_way:
         return SlurmErrno.DISABLED
     paused = now - (job.suspend_time or now)
     end = job.time_limit_end

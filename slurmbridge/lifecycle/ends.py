@@ -60,7 +60,8 @@ _AGAIN_IF_ALLOWED = (Death.NODE_FAIL, Death.PREEMPT)
 
 def settle(job: Job, death: Death, status: int, time: float, usage: Usage | None = None) -> Settled:
     """The run of `job` is over. status: wait status of the batch script."""
-    if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.may_requeue):
+    gives_way = job.evicted is not None and job.evicted.mode == "CANCEL" and death is Death.PREEMPT
+    if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.may_requeue and not gives_way):
         return _requeued(job, death, status, time, usage)
     if death is Death.LAUNCH and job.spec.is_batch:
         return _requeued(job, Death.REQUEUE_HOLD, status, time, usage, reason=Reason.LAUNCH_FAILURE, admin=True)
@@ -74,7 +75,7 @@ def _ended(job: Job, death: Death, status: int, time: float, usage: Usage | None
         raise ValueError(f"{event} in state {job.state}")
     if death in (Death.TIME_LIMIT, Death.DEADLINE):
         status = 0
-    elif death is Death.CANCEL:
+    elif death in (Death.CANCEL, Death.PREEMPT):
         status = status & 0x7F or signals.SIGTERM.value if status & 0x7F or not status else status
     return replace(
         job,
@@ -118,7 +119,7 @@ def _requeued(
         state=base,
         flags=flags,
         end_time=time,
-        exit_code=encode(status),
+        exit_code=0 if death is Death.PREEMPT else encode(status),
         kill_reason="",
         reason=Reason.NONE,
         usage=usage or job.usage,
@@ -139,6 +140,8 @@ def _requeued(
         end_time=None,
         suspend_time=None,
         pre_suspend_s=0.0,
+        preempt_time=None,
+        evicted=job.evicted if death is Death.PREEMPT else None,
         allocation=None,
         batch_host="",
         exit_code=0,

@@ -248,6 +248,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.tasks)
 
     @property
+    def gave_way(self) -> bool:
+        """Whether it is suspended for another job, which has its CPUs meanwhile; memory and devices stay its own."""
+        return self.state is JobState.SUSPENDED and self.evicted is not None and self.evicted.mode == "SUSPEND"
+
+    @property
     def may_requeue(self) -> bool:
         """An allocation without a script is its caller's: it ends with the caller and is never begun again."""
         return self.spec.requeue and self.spec.is_batch

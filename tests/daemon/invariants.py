@@ -62,6 +62,8 @@ def check_records(made: Site) -> None:
             assert job.allocation is None and job.end_time is None and job.cancelled_by is None, job
             assert (job.priority == 0) == bool(job.held_by), (job.job_id, job.priority, job.held_by)
             assert not job.kill_reason, job
+        if job.evicted is not None and job.evicted.mode == "SUSPEND":
+            assert job.state is JobState.SUSPENDED or is_over(job) or JobFlag.COMPLETING in job.flags, job
         if job.state is JobState.RUNNING:
             assert job.start_time is not None and job.allocation is not None
         if is_over(job):

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from slurmbridge.daemon.jobtable import is_over
+from slurmbridge.model.plan import Eviction, Plan
 from tests.daemon.controlled import Site, site
 from tests.daemon.invariants import check, check_quiet
 
@@ -81,6 +82,33 @@ class Storm:
             self.made.runtime.lose(key)
             await self.made.settle()
 
+    async def evict(self) -> None:
+        """A plan lets some runs give way, to a job that waits or to one that does not, or to nobody."""
+        jobs = list(self.made.controller.memory.jobs())
+        if not jobs:
+            return
+        chosen = tuple(
+            Eviction(
+                job_id=self.chance.choice(jobs).job_id,
+                mode=self.chance.choice(("REQUEUE", "REQUEUE", "CANCEL", "SUSPEND")),
+                for_job=self.chance.choice((0, self.chance.choice(jobs).job_id)),
+                grace_s=self.chance.choice((0, 0, 7)),
+                moved=self.chance.random() < 0.3,
+                reason=self.chance.choice(("preempt", "reclaim", "consolidate", "stale")),
+            )
+            for _ in range(self.chance.randrange(1, 4))
+        )
+        self.log.append(f"evict {[(each.job_id, each.mode, each.for_job, each.grace_s) for each in chosen]}")
+        if self.chance.random() < 0.7:
+            self.made.plans.apply(Plan(version=0, evictions=chosen))
+            await self.made.settle()
+            return
+        deaf = self.made.controller.evictions  # the daemon dies when they are marked and nobody was told
+        deaf._do = lambda after: None  # type: ignore[method-assign]
+        self.made.plans.apply(Plan(version=0, evictions=chosen))
+        await self.made.settle()
+        await self.restart()
+
     async def restart(self) -> None:
         self.log.append("restart")
         await self.made.restart()
@@ -90,7 +118,7 @@ class Storm:
 
     async def step(self) -> None:
         deeds: list[tuple[Callable[[], Awaitable[None]], int]] = [
-            (self.submit, 10), (self.control, 12), (self.nodes, 2), (self.lose, 2), (self.restart, 1), (self.time, 6),
+            (self.submit, 10), (self.control, 12), (self.nodes, 2), (self.lose, 2), (self.restart, 1), (self.time, 6), (self.evict, 3),
         ]  # fmt: skip
         (deed,) = self.chance.choices([deed for deed, _ in deeds], [weight for _, weight in deeds])
         await deed()
