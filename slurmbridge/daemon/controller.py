@@ -68,7 +68,6 @@ class Controller:
         self.running.evictions = self.evictions
         plans.launch = self.running.launch
         plans.evict, plans.settle_evicted = self.evictions.evict, self.evictions.look
-        self.accruing = Accruing(self.core)
         self.resets = UsageResets(self.core, dict(loaded.marks))
         self._recover(loaded, journal)
         self.resets.begin()
