@@ -102,7 +102,7 @@ ASSOC_WORDS: Final = _limits(
     ("QosLevel", 1, "qos", "qoslist", "QOS"),
     ("DefaultQOS", 8, "default_qos", "qos", "DefQOS"),
     ("DeservedTRES", 5, "quota.deserved", "deserved"),
-    ("OverQuotaWeight", 5, "quota.over_quota_weight", "weight"),
+    ("OverQuotaWeight", 5, "quota.over_quota_weight", "weight", "", 16),
     ("QueuePriority", 6, "quota.priority", "count"),
     ("Comment", 3, "comment", "text"),
 )  # fmt: skip

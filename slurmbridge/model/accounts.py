@@ -74,7 +74,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 class Quota(msgspec.Struct, frozen=True, kw_only=True):
     """What an association deserves of one node pool. Ours: Slurm has limits and shares only."""
 
-    pool: str = ""  # a pool's name; empty: of every pool that has no quota of its own here
+    pool: str = ""  # a pool's name; empty: of every pool, for what is not set for that pool itself
     deserved: Tres = ()  # a TRES that is not named is not guaranteed
     over_quota_weight: float | None = None  # of what others leave idle; None: as the parent's other children, 1
     priority: int | None = None  # larger ones get what is idle first; None: 0
@@ -89,7 +89,7 @@ class Assoc(msgspec.Struct, frozen=True, kw_only=True):
     shares: int = 1  # Fairshare
     shares_parent: bool = False  # Fairshare=parent
     priority: int | None = None
-    qos: tuple[str, ...] | None = None  # None: inherited
+    qos: tuple[str, ...] | None = None  # None: inherited; names with + or - before: inherited and changed so
     default_qos: str = ""
     is_default: bool = False
     comment: str = ""
@@ -97,9 +97,17 @@ class Assoc(msgspec.Struct, frozen=True, kw_only=True):
     quotas: tuple[Quota, ...] = ()  # by pool, each pool once
 
     def quota_in(self, pool: str) -> Quota | None:
-        """The quota that counts in a pool: its own, else the one for every pool."""
+        """What counts in a pool: each setting of its own, else the one for every pool; None without either."""
         by_pool = {quota.pool: quota for quota in self.quotas}
-        return by_pool.get(pool, by_pool.get(""))
+        general, own = by_pool.get(""), by_pool.get(pool)
+        if general is None or own is None:
+            return own or general
+        return Quota(
+            pool=pool,
+            deserved=own.deserved or general.deserved,
+            over_quota_weight=general.over_quota_weight if own.over_quota_weight is None else own.over_quota_weight,
+            priority=general.priority if own.priority is None else own.priority,
+        )
 
 
 class Wckey(msgspec.Struct, frozen=True, kw_only=True):

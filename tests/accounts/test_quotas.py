@@ -40,14 +40,15 @@ def test_a_quota_without_a_pool_is_for_every_pool(site: MemorySite) -> None:
     assert run(site, f"sacctmgr -nP show assoc account=ml user= {QUOTA}").stdout == "ml|||cpu=64,gres/gpu=8|2|100\n"
 
 
-def test_a_quota_of_a_pool_counts_there_instead(site: MemorySite) -> None:
-    run(site, "sacctmgr -i modify account ml set DeservedTRES=cpu=4")
+def test_a_setting_of_a_pool_counts_there_instead(site: MemorySite) -> None:
+    run(site, "sacctmgr -i modify account ml set DeservedTRES=cpu=4 QueuePriority=7 OverQuotaWeight=3")
+    run(site, "sacctmgr -i modify account ml set OverQuotaWeight=0 where pool=gpu")
     run(site, "sacctmgr -i modify account ml set DeservedTRES=gres/gpu=2.5 where pool=gpu")
     here, rest = assoc(site, "ml").quota_in("gpu"), assoc(site, "ml").quota_in("default")
-    assert here is not None and here.deserved == (("gres/gpu", 2500),)
-    assert rest is not None and rest.deserved == (("cpu", 4),)
+    assert here == Quota(pool="gpu", deserved=(("gres/gpu", 2500),), over_quota_weight=0.0, priority=7)
+    assert rest == Quota(deserved=(("cpu", 4),), over_quota_weight=3.0, priority=7)
     shown = run(site, f"sacctmgr -nP show assoc account=ml user= {QUOTA}").stdout
-    assert shown == "ml|||cpu=4||\nml||gpu|gres/gpu=2.5||\n"
+    assert shown == "ml|||cpu=4|3|7\nml||gpu|gres/gpu=2.5|0|\n"
 
 
 def test_only_the_rows_of_a_pool_are_shown_when_it_is_named(site: MemorySite) -> None:
