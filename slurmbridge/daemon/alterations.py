@@ -43,6 +43,7 @@ class Alterations:
         tell_planner: Callable[[], None],
         node_changed: Callable[[str], None],
         resets: UsageResets,
+        accrue_anew: Callable[[], None],
         fail_jobs: Callable[[str, Death], None],
         read_config: Callable[[], ClusterConfig],
         take_config: Callable[[ClusterConfig], None],
@@ -50,7 +51,7 @@ class Alterations:
     ) -> None:
         self.core = core
         self._tell_planner, self._node_changed, self._fail_jobs = tell_planner, node_changed, fail_jobs
-        self._resets = resets
+        self._resets, self._accrue_anew = resets, accrue_anew
         self._read_config, self._take_config, self._shut_down = read_config, take_config, shut_down
 
     def alter(self, call: Call, alter: Alter) -> Answer:
@@ -95,6 +96,7 @@ class Alterations:
         if wanted.assocs != memory.accounting.assocs:
             memory.count_usage(self.core.clock())
         memory.accounting = replace(wanted, revision=wanted.revision + 1)
+        self._accrue_anew()
         self._tell_planner()
         return self._after([PutAccounting(accounting=memory.accounting, transactions=alter.transactions)])
 
@@ -187,6 +189,7 @@ class Alterations:
         self._resets.before(config)
         memory.config = config
         self._resets.begin()
+        self._accrue_anew()
         memory.node_table.configure(config.nodes, self.core.clock())
         memory.partition_list = list(config.partitions)
         self.core.ids.following = max(self.core.ids.following, config.first_job_id)

@@ -11,13 +11,14 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from slurmbridge.daemon.accruing import Accruing
 from slurmbridge.daemon.alterations import PARTITIONS_OF, Alterations, partitions_digest
 from slurmbridge.daemon.attached import Attached
 from slurmbridge.daemon.changes import Changes
 from slurmbridge.daemon.core import Core, Ids
 from slurmbridge.daemon.deadlines import end_missed
-from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.evictions import Evictions
+from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.mail import Mailer
 from slurmbridge.daemon.memory import Memory
@@ -68,8 +69,10 @@ class Controller:
         self.running.evictions = self.evictions
         plans.launch = self.running.launch
         plans.evict, plans.settle_evicted = self.evictions.evict, self.evictions.look
+        self.accruing = Accruing(self.core)
         self.resets = UsageResets(self.core, dict(loaded.marks))
         self._recover(loaded, journal)
+        self.core.withhold = self.accruing.withheld
         self.resets.begin()
         self.mailer = self.core.mailer = Mailer(memory, journal, loaded.mails)
         alterations = Alterations(
@@ -77,6 +80,7 @@ class Controller:
             plans.everything_changed,
             plans.node_changed,
             self.resets,
+            self.accruing.anew,
             self.fail_jobs,
             read_config,
             runtime.reconfigure,
@@ -152,8 +156,9 @@ class Controller:
         self.mailer.look()
 
     def end_missed(self) -> None:
-        """End pending jobs that would miss their deadline."""
+        """End pending jobs that would miss their deadline; see whose age counts."""
         end_missed(self.core)
+        self.accruing.look()
 
     def end_forsaken(self, attached: Attached) -> None:
         """Cancel allocations whose srun or salloc did not come back after a restart."""

@@ -67,6 +67,7 @@ class Core:
         self._watchers: dict[int, list[asyncio.Future[None]]] = {}
         self._ready: set[tuple[int, int]] = set()  # runs whose supervisors met
         self.on_ended: list[Callable[[Job], None]] = []
+        self.withhold: Callable[[Sequence[Job]], Sequence[Job]] = lambda jobs: jobs  # `daemon.accruing`
         self.mailer: Mailer | None = None  # set when what the store remembers is in memory
         self._moves: list[Move] = []  # since the last update
 
@@ -85,6 +86,7 @@ class Core:
 
         placed: `place` was called for each already.
         """
+        jobs = self.withhold(jobs)
         changed, following = list(jobs), self.ids.following
         if not placed:
             for job in jobs:

@@ -10,6 +10,7 @@ import datetime
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from slurmbridge.daemon.accrual import is_limited
 from slurmbridge.daemon.jobtable import JobTable, holds_resources
 from slurmbridge.daemon.names import Names
 from slurmbridge.daemon.nodetable import NodeTable
@@ -22,6 +23,7 @@ from slurmbridge.model.job import Job, Step
 from slurmbridge.model.plan import Reservation
 from slurmbridge.model.statistics import Statistics
 from slurmbridge.submit import associations
+from slurmbridge.submit.relative import absolute
 
 
 class Memory:
@@ -49,6 +51,8 @@ class Memory:
         self.reservation_list: list[Reservation] = []
         self.usage_rows: dict[int, UsageRow] = {}
         self.counted: tuple[UsageRow, ...] = ()
+        self._accruing: tuple[object, object, bool] = (None, None, False)
+        self._limiting: tuple[tuple[object, ...], Accounting] = ((), self.accounting)
         self.counted_at = now  # until when use of runs that go on counts
         self._licenses: dict[str, int] = {}
         self.tally = Tally(clock)
@@ -109,6 +113,24 @@ class Memory:
 
     def counted_usage(self) -> Sequence[UsageRow]:
         return self.counted
+
+    @property
+    def limits_accruing(self) -> bool:
+        """Whether only so many jobs may grow older."""
+        accounting, config, limited = self._accruing
+        if accounting is not self.accounting or config is not self.config:
+            limited = is_limited(self.accounting, self.config)
+            self._accruing = self.accounting, self.config, limited
+        return limited
+
+    def limiting(self) -> Accounting:
+        """The entities with the limits of relative QOS in plain numbers."""
+        known, made = self._limiting
+        of = (self.accounting, self.config, *self.partition_list)
+        if len(known) != len(of) or any(one is not other for one, other in zip(known, of, strict=True)):
+            made = absolute(self.accounting, self.config, self.partition_list)
+            self._limiting = of, made
+        return made
 
     def count_usage(self, now: float) -> None:
         """Fair-share factors are made of this until the next count."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
+from slurmbridge.daemon.accrual import for_planner
 from slurmbridge.daemon.core import Core, new_sluid
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.spending import faded
@@ -116,17 +117,17 @@ class Plans:
             return Delta(
                 version=self._version,
                 config=memory.config,
-                accounting=memory.accounting,
+                accounting=memory.limiting(),
                 partitions=tuple(memory.partition_list),
                 nodes=tuple(memory.nodes()),
-                jobs=tuple(self._relevant(memory.jobs())),
+                jobs=tuple(self._planned(self._relevant(memory.jobs()))),
                 gone=gone,
                 usage=self._faded(),
                 counted=memory.counted,
                 reservations=tuple(memory.reservation_list),
             )
         nodes = tuple(node for name in self._nodes if (node := memory.node(name)) is not None)
-        jobs, gone = tuple(self._jobs.values()), tuple(self._gone)
+        jobs, gone = tuple(self._planned(self._jobs.values())), tuple(self._gone)
         self._jobs, self._gone, self._nodes = {}, {}, {}
         counted = memory.counted if self._counted_is_new else None
         self._counted_is_new = False
@@ -145,6 +146,10 @@ class Plans:
         memory = self.core.memory
         half_life = memory.config.priority_decay_half_life
         return faded(memory.all_usage(), memory.accounting, half_life, self._clock())
+
+    def _planned(self, jobs: Iterable[Job]) -> Iterable[Job]:
+        """With limits on who grows older, as the planner has to have them."""
+        return map(for_planner, jobs) if self.core.memory.limits_accruing else jobs
 
     @staticmethod
     def _relevant(jobs: Iterable[Job]) -> Iterable[Job]:

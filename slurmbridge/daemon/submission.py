@@ -121,7 +121,7 @@ class Submissions:
             request,
             caller,
             memory.config,
-            memory.accounting,
+            memory.limiting(),
             memory.partition_list,
             memory,
             now=call.now,
@@ -221,6 +221,7 @@ class Submissions:
 
     def _store(self, call: Call, jobs: list[Job], warnings: tuple[str, ...]) -> asyncio.Future[Submitted | Refused]:
         core = self.core
+        jobs = list(core.withhold(jobs))
         for job in jobs:
             core.memory.table.put(job)
         shas = [sha for job in jobs for sha in (job.spec.script_sha, job.spec.env_sha)]

@@ -65,6 +65,8 @@ def resolve(
     destination = find_destination(request, caller, user, config, accounting, partitions, cluster)
     if isinstance(destination, Refused):
         return destination
+    if destination.qos is not None and "RequiresReservation" in destination.qos.flags and not request.reservation:
+        return Refused(errno=SlurmErrno.INVALID_QOS)
     gpu = devices.need(request, wish, tally)
     if isinstance(gpu, Refused):
         return gpu
