@@ -160,14 +160,17 @@ class Plans:
     # ---- the plan ----
 
     def apply(self, plan: Plan) -> None:
+        self.settle_evicted()
         for job_id, priority in plan.priorities:
             job = self.core.memory.table.get(job_id)
             if job is not None and job.is_pending and job.priority != 0 and job.priority != priority:
                 self.core.see(replace(job, priority=max(1, priority)))
         now = self._clock()
-        self.settle_evicted()
         for verdict in plan.verdicts:
             self._explain(verdict, now)
+        self.nominations = {each.job_id: each for each in plan.nominations}
+        for nomination in plan.nominations:
+            self._nominate(nomination, now)
         if plan.starts:
             self._start(plan.starts, now)
         if plan.evictions:
@@ -182,9 +185,6 @@ class Plans:
                 replace(job, start_time=nomination.start, sched_nodes=nomination.nodes, last_sched_eval=now)
             )
 
-        self.nominations = {each.job_id: each for each in plan.nominations}
-        for nomination in plan.nominations:
-            self._nominate(nomination, now)
     def _explain(self, verdict: Verdict, now: float) -> None:
         self.verdicts[verdict.job_id] = verdict
         job = self.core.memory.table.get(verdict.job_id)
