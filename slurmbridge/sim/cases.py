@@ -50,15 +50,14 @@ def decide(case: Case, policy: Policy) -> dict[str, JobAnswer]:
         gpu_nodes=case.session.placement.gpu, cpu_nodes=case.session.placement.cpu, devices=case.session.gpu_order
     )
     policy = msgspec.structs.replace(policy, placement=placement, staleness_grace_s=case.session.staleness_grace_s)
-    start = _first_states(case)
+    start = first_states(case)
     now = start
     gangs: list[Gang] = []
     for _ in range(max(1, case.session.rounds_until_match + case.session.rounds_after_match)):
         session = build(case, now, policy)
         run_pass(session, case.session.actions)
         gangs = session.gangs
-        now = [[_after(task, where) for task, where in zip(gang.tasks, states, strict=True)]
-               for gang, states in zip(gangs, now, strict=True)]  # fmt: skip
+        now = next_states(session, now)
     answers: dict[str, JobAnswer] = {}
     for job, gang, first, last in zip(case.jobs, gangs, start, now, strict=True):
         if case.suite == "action":
@@ -156,7 +155,7 @@ def _ask(row: RequestRow) -> Ask:
     return base
 
 
-def _first_states(case: Case) -> list[list[Where]]:
+def first_states(case: Case) -> list[list[Where]]:
     """Where tasks are; those that share devices without saying which get some of their own."""
     used: dict[str | None, set[str]] = {}
     for job in case.jobs:
@@ -181,6 +180,14 @@ def _first_states(case: Case) -> list[list[Where]]:
             row.append(Where(state=task.state, node=task.node, labels=labels))
         states.append(row)
     return states
+
+
+def next_states(session: PodSession, states: list[list[Where]]) -> list[list[Where]]:
+    """Where tasks are once what the pass decided has happened."""
+    return [
+        [_after(task, where) for task, where in zip(gang.tasks, row, strict=True)]
+        for gang, row in zip(session.gangs, states, strict=True)
+    ]
 
 
 def _after(task: PodTask, where: Where) -> Where:
