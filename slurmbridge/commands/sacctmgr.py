@@ -67,7 +67,7 @@ sacctmgr [<OPTION>] [<COMMAND>]
     Valid <OPTION> values are:
      -h or --help: this text
      -i or --immediate: commit changes without a question
-     --json[=data_parser]: JSON output of users and accounts
+     --json[=data_parser]: JSON output of users, accounts and associations
      -n or --noheader: no heading above the rows
      -o or --oneliner: accepted; every record is one line anyway
      -p or --parsable: columns end in '|'

@@ -62,6 +62,10 @@ def _selected(site: Site, words: Words, *, users: bool = True, accounts: bool = 
     return found
 
 
+def wanted_assocs(site: Site, words: Words) -> list[Assoc]:
+    return [assoc for _depth, assoc in _selected(site, words)]
+
+
 def _by_pool(row: Mapping[str, str], assoc: Assoc, show_: values.Source, words: Words) -> Rows:
     """The row once for each quota that is wanted, when columns of quotas are shown; else as it is."""
     if quotas.SHOWN_BY_POOL not in words.switches:

@@ -16,6 +16,7 @@ from slurmbridge.commands.sacctmgr_conditions import Words, read
 from slurmbridge.commands.sacctmgr_config import config_text, stats_text
 from slurmbridge.commands.sacctmgr_events import only_of_the_cluster, show_events
 from slurmbridge.commands.sacctmgr_json import document, json_accounts, json_users
+from slurmbridge.commands.sacctmgr_json_assoc import json_assoc
 from slurmbridge.errors import LangError
 from slurmbridge.model.accounts import Transaction
 from slurmbridge.submit import associations
@@ -89,11 +90,15 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
         )
         return 1
     if options.json:
-        if entity not in ("user", "account"):
+        if entity not in ("user", "account", "association"):
             yield Print(f"sacctmgr: error: --json is not offered for this entity ({argv[0]}) yet\n", 2)
             return 1
         if entity == "user":
             text = document(call, site, "users", json_users(site, rows.wanted_users(site, words), words.switches))
+        elif entity == "association":
+            own = not words.switches.isdisjoint({"woplimits", "wopinfo"})
+            found_assocs = [json_assoc(site, assoc, own_limits=own) for assoc in rows.wanted_assocs(site, words)]
+            text = document(call, site, "associations", found_assocs)
         else:
             text = document(
                 call, site, "accounts", json_accounts(site, rows.wanted_accounts(site, words), words.switches)

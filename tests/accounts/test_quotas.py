@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from msgspec.structs import replace
 
@@ -189,3 +191,31 @@ def test_a_long_sshare_is_as_slurm_prints_it_until_a_quota_is_set(site: MemorySi
     head = run(site, "sshare -lP").stdout.splitlines()[0]
     assert head.endswith("|TRESRunMins|Pool|DeservedTRES|FairTRES|AllocTRES|OverQuotaWeight|QueuePriority")
     assert "Deserved" not in run(site, "sshare").stdout
+
+
+def test_json_has_a_key_more_than_slurms_where_a_quota_is_set(site: MemorySite) -> None:
+    def shown() -> dict[str, object]:
+        text = run(site, "sacctmgr --json show assoc account=ml user=").stdout
+        (found,) = json.loads(text)["associations"]
+        return dict(found)
+
+    before = shown()
+    assert before["parent_account"] == "research"
+    assert before["shares_raw"] == 4
+    assert before["qos"] == ["normal", "high", "long", "preempt", "tiny"]
+    assert "quotas" not in before
+    run(site, "sacctmgr -i modify account ml set DeservedTRES=gres/gpu=2.5,cpu=4 OverQuotaWeight=0.5 where pool=gpu")
+    assert shown() == {
+        **before,
+        "quotas": [
+            {
+                "pool": "gpu",
+                "deserved": [
+                    {"type": "cpu", "name": "", "id": 1, "count": 4},
+                    {"type": "gres", "name": "gpu", "id": 1001, "count": 2.5},
+                ],
+                "over_quota_weight": {"set": True, "infinite": False, "number": 0.5},
+                "priority": {"set": False, "infinite": True, "number": 0},
+            }
+        ],
+    }
