@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 
 from slurmbridge.sched import gates
 from slurmbridge.sched.gang_holds import hold
-from slurmbridge.sched.pod_allocate import allocate_gang
+from slurmbridge.sched.pod_allocate import admitted, allocate_gang
 from slurmbridge.sched.pod_chunks import asked, held, next_to_start
 from slurmbridge.sched.pod_fit import free_devices
 from slurmbridge.sched.pod_queue import push, to_start
 from slurmbridge.sched.pod_session import PodSession
-from slurmbridge.sched.pods import Ask, Gang, PodTask
+from slurmbridge.sched.pods import Ask, Gang, PodGroup, PodTask
 from slurmbridge.sched.queues import TOLERANCE, Vector
 from slurmbridge.sched.solver import Rule, Scenario, solve
 
@@ -26,10 +26,15 @@ Action = Callable[[PodSession], None]
 def allocate(session: PodSession) -> None:
     """Place what fits, in order; who does not fit is passed over."""
     order = to_start(session, session.gangs)
+    failed = _Failures()  # room only becomes less while this goes on
     while len(order):
         leaf, gang = order.pop()
-        if allocate_gang(session, gang, session.nodes):
-            push(session, order, gang)
+        chunk = next_to_start(gang)
+        if admitted(session, gang, chunk) and not failed.hopeless(gang, chunk):
+            if allocate_gang(session, gang, session.nodes, tasks=chunk):
+                push(session, order, gang)
+            else:
+                failed.note(gang, chunk)
         order.touch(leaf)
 
 
@@ -173,6 +178,14 @@ class _Failures:
 
 def _likeness(gang: Gang, chunk: Sequence[PodTask], leaf: int) -> object:
     asks: frozenset[tuple[Ask, frozenset[str]]] = frozenset((task.ask, task.affinity) for task in chunk)
-    wishes = (gang.root.wish, tuple(group.wish for group in gang.root.groups), tuple(pods.wish for pods in gang.sets))
     running = any(pods.active for pods in gang.sets)
-    return leaf, gang.preemptible, asks, wishes, len(gang.sets), gang.rank if running else -1
+    return leaf, gang.preemptible, asks, _shape(gang.root), gang.rank if running else -1
+
+
+def _shape(group: PodGroup) -> object:
+    """What is wished for about topology, and by which groups."""
+    return (
+        group.wish,
+        tuple(_shape(inner) for inner in group.groups),
+        tuple((pods.wish, pods.minimum if pods.wish or group.wish else 0) for pods in group.sets),
+    )
