@@ -22,7 +22,7 @@ from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.plan import Reservation
 from slurmbridge.model.statistics import Statistics
-from slurmbridge.submit import associations
+from slurmbridge.submit import associations, lifting
 from slurmbridge.submit.relative import absolute
 
 
@@ -51,6 +51,7 @@ class Memory:
         self.reservation_list: list[Reservation] = []
         self.usage_rows: dict[int, UsageRow] = {}
         self.counted: tuple[UsageRow, ...] = ()
+        self._lifted: tuple[object, dict[str, tuple[str, ...]]] = (None, {})
         self._accruing: tuple[object, object, bool] = (None, None, False)
         self._limiting: tuple[tuple[object, ...], Accounting] = ((), self.accounting)
         self.counted_at = now  # until when use of runs that go on counts
@@ -122,6 +123,12 @@ class Memory:
             limited = is_limited(self.accounting, self.config)
             self._accruing = self.accounting, self.config, limited
         return limited
+
+    def lifted(self) -> Mapping[str, tuple[str, ...]]:
+        """Limits of partitions that QOS lift."""
+        if self._lifted[0] is not self.accounting:
+            self._lifted = self.accounting, lifting.by_qos(self.accounting)
+        return self._lifted[1]
 
     def limiting(self) -> Accounting:
         """The entities with the limits of relative QOS in plain numbers."""

@@ -22,6 +22,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Eviction, Nomination, Plan, Start, Verdict
 from slurmbridge.model.states import Reason
 from slurmbridge.store.protocol import PutSteps
+from slurmbridge.submit.lifting import with_lifted
 
 USAGE_EVERY_S = 30.0
 FIRST_LOOK_S = 3.0
@@ -148,8 +149,12 @@ class Plans:
         return faded(memory.all_usage(), memory.accounting, half_life, self._clock())
 
     def _planned(self, jobs: Iterable[Job]) -> Iterable[Job]:
-        """With limits on who grows older, as the planner has to have them."""
-        return map(for_planner, jobs) if self.core.memory.limits_accruing else jobs
+        """As the planner has to have them: with limits on who grows older, and what their QOS lift."""
+        memory = self.core.memory
+        if memory.limits_accruing:
+            jobs = map(for_planner, jobs)
+        lifted = memory.lifted()
+        return (with_lifted(job, lifted) for job in jobs) if lifted else jobs
 
     @staticmethod
     def _relevant(jobs: Iterable[Job]) -> Iterable[Job]:

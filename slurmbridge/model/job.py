@@ -57,6 +57,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     assoc_id: int = 0  # 0 = none
     qos: str = "normal"
+    lifted: tuple[str, ...] = ()  # limits of partitions that the QOS lifts, for the planner: see `submit.lifting`
     wckey: str = ""
     partitions: tuple[str, ...]  # candidates, in the user's order
     name: str

@@ -17,6 +17,7 @@ from slurmbridge.sched import gpus
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.fit import MANY, Capacity, devices_of_node
 from slurmbridge.sched.shape import Shape
+from slurmbridge.submit.lifting import MAX_NODES, MIN_NODES
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -45,8 +46,9 @@ class Range(msgspec.Struct, frozen=True):
 
 def ranges(shape: Shape, required: int, bounds: Bounds) -> Iterator[Range]:
     """The node counts of a shape under a partition's bounds, best first."""
-    low = max(shape.min_nodes, required, bounds.min_nodes, 1)
-    max_nodes = bounds.max_nodes
+    least = 0 if MIN_NODES in shape.lifted else bounds.min_nodes
+    low = max(shape.min_nodes, required, least, 1)
+    max_nodes = None if MAX_NODES in shape.lifted else bounds.max_nodes
     high = min(bound for bound in (shape.max_nodes, max_nodes, MANY) if bound is not None)
     if shape.tasks_given:
         if shape.tasks_per_node:

@@ -12,6 +12,7 @@ from slurmbridge.model.cluster import Partition
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import PartitionState, Reason
 from slurmbridge.model.units import UNLIMITED
+from slurmbridge.submit.lifting import MAX_NODES, MIN_NODES, TIME_LIMIT
 
 
 class Blocked(msgspec.Struct, frozen=True):
@@ -78,15 +79,16 @@ def of_partition(job: Job, partition: Partition, size: int) -> Blocked | None:
         return Blocked(Reason.PARTITION_DOWN)
     if partition.state is PartitionState.INACTIVE:
         return Blocked(Reason.PARTITION_INACTIVE)
-    if partition.max_time is not None and partition.max_time != UNLIMITED:
+    if partition.max_time is not None and partition.max_time != UNLIMITED and TIME_LIMIT not in spec.lifted:
         limit = spec.time_limit
         asked = limit if limit is not None else partition.default_time
         least = spec.time_min if spec.time_min is not None else asked
         if least is not None and (least == UNLIMITED or least > partition.max_time):
             return Blocked(Reason.PARTITION_TIME_LIMIT)
-    most = size if partition.max_nodes is None else min(partition.max_nodes, size)
+    most = size if partition.max_nodes is None or MAX_NODES in spec.lifted else min(partition.max_nodes, size)
     least_nodes = max(spec.min_nodes, 1)
-    if least_nodes > most or (spec.max_nodes is not None and spec.max_nodes < partition.min_nodes):
+    few = 0 if MIN_NODES in spec.lifted else partition.min_nodes
+    if least_nodes > most or (spec.max_nodes is not None and spec.max_nodes < few):
         return Blocked(Reason.PARTITION_NODE_LIMIT)
     lists = (
         ("account", Reason.ACCOUNT_NOT_ALLOWED, spec.account, partition.allow_accounts, partition.deny_accounts),

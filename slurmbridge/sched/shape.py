@@ -49,6 +49,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     reservation: str
     licenses: tuple[tuple[str, int], ...]
     any_license: bool
+    lifted: tuple[str, ...]  # see `submit.lifting`
     uid: int  # of jobs that want nodes for their user alone, else -1
 
 
@@ -92,6 +93,7 @@ def key_of(spec: JobSpec) -> _Key:
         spec.reservation,
         tuple((term.name, term.count) for term in spec.license_terms),
         spec.licenses_any_of,
+        spec.lifted,
         spec.uid if spec.exclusive is Exclusive.USER else -1,
     )
 

@@ -15,6 +15,7 @@ from slurmbridge.model.tres import Tres, count, is_gpu
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit import associations
 from slurmbridge.submit.factors import of_assoc, safe_minutes
+from slurmbridge.submit.lifting import lifted_by, without_lifted
 
 CountJobs = Callable[[str, str, str], int]
 """(user, account, QOS) -> jobs submitted and not ended, every task of an array; an empty name counts all."""
@@ -166,12 +167,13 @@ def _broken_assoc(request: Tres, minutes: int | None, qos: Qos, assoc: Assoc, ac
 
 
 def within_partitions(
-    minutes: int | None, nodes: int, partitions: tuple[Partition, ...], config: ClusterConfig
+    minutes: int | None, nodes: int, partitions: tuple[Partition, ...], config: ClusterConfig, qos: Qos | None = None
 ) -> SlurmErrno | None:
-    """EnforcePartLimits: ANY wants one partition whose limits hold, ALL wants all of them."""
+    """EnforcePartLimits: ANY wants one partition whose limits hold, ALL wants all of them. A QOS may lift some."""
     if config.enforce_part_limits == "NO":
         return None
-    verdicts = [_partition_limit(minutes, nodes, each) for each in partitions]
+    lifted = lifted_by(qos)
+    verdicts = [_partition_limit(minutes, nodes, without_lifted(each, lifted)) for each in partitions]
     broken = [verdict for verdict in verdicts if verdict is not None]
     is_enough = not broken if config.enforce_part_limits == "ALL" else len(broken) < len(verdicts)
     return None if is_enough else broken[0]

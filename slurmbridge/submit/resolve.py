@@ -86,7 +86,7 @@ def resolve(
         return licences
     if not _reservations_exist(request, cluster):
         return Refused(errno=SlurmErrno.RESERVATION_INVALID)
-    errno = policy.within_partitions(times.limit, numbers.min_nodes, destination.partitions, config)
+    errno = policy.within_partitions(times.limit, numbers.min_nodes, destination.partitions, config, destination.qos)
     if errno is not None:
         return Refused(errno=errno)
     if job_exists is not None and request.dependency is not None:

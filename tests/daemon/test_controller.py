@@ -228,9 +228,9 @@ async def test_usage_is_charged_once(made: Site) -> None:
     job_id = await made.submit("-n2", "sleep 50")
     await made.advance(51)
     assert made.states(job_id) == ["COMPLETED"]
-    rows = [dict(row.raw) for row in made.controller.memory.usage()]
-    stored = [dict(row.raw) for row in made.store.load(0.0).usage]
-    assert rows == stored
+    rows = {row.assoc_id: dict(row.raw) for row in made.controller.memory.all_usage()}
+    assert {row.assoc_id: dict(row.raw) for row in made.store.load(0.0).usage} == rows
+    assert all(raw["cpu"] == 100 for raw in rows.values())
 
 
 @rule
@@ -332,7 +332,7 @@ async def test_a_restart_forgets_no_failed_task_of_an_array_that_is_not_over(mad
     await made.run(f"scontrol hold {array}_1")
     await made.advance(400, step=50)
     for _ in range(2):
-        task = made.controller.memory.table.array_task(array, 0)
+        task = next(job for job in made.controller.memory.jobs_of_array(array) if job.array_task_id == 0)
         assert task is not None
         assert task.state is JobState.FAILED
         await made.restart()

@@ -249,6 +249,30 @@ def test_without_enforcement_a_partition_lets_wait_what_it_does_not_take(
 
 
 @pytest.mark.parametrize(
+    ("flags", "options", "outcome"),
+    [
+        ("PartitionTimeLimit", "-p p -t60|-p p -N2", "R PartitionNodeLimit"),
+        ("PartitionMaxNodes", "-p p -t60|-p p -N2", "PartitionTimeLimit R"),
+        ("PartitionMinNodes", "-p two -N1-1|-p two -N2", "R R"),
+        ("PartitionTimeLimit,PartitionMaxNodes", "-p p -t60 -N2|-p two -N1-1", "R PartitionNodeLimit"),
+        ("OverPartQOS", "-p over -n4|-p over -n6", "R QOSGrpCpuLimit"),
+        ("DenyOnLimit", "-p over -n4|-p over -n3", "QOSGrpCpuLimit R"),
+    ],
+)
+def test_a_qos_lifts_limits_of_partitions(flags: str, options: str, outcome: str) -> None:
+    async def whole() -> None:
+        conf = PARTITIONS.format(
+            "PartitionName=p Nodes=n[1-2] MaxNodes=1 MaxTime=30\n"
+            "PartitionName=two Nodes=n[1-4] MinNodes=2\n"
+            "PartitionName=over Nodes=n[1-4] QOS=extra"
+        )
+        made = await limited(f"{QOS} flags={flags} grptres=cpu=6", "qos extra set grptres=cpu=3", conf=conf)
+        assert " ".join(await became(made, options)) == outcome
+
+    asyncio.run(whole())
+
+
+@pytest.mark.parametrize(
     ("enforce", "options", "refusal"),
     [
         ("ALL", "-p small -t 20", "Requested time limit is invalid (missing or exceeds some limit)"),
