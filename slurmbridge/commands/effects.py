@@ -148,7 +148,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeAll(msgspec.Struct, frozen=True, kw_only=True):
-    """Several changes made durable together (scancel -u with thousands of jobs): answered by a tuple of Outcomes."""
+    """Any number of changes asked for at once (scancel -u with thousands of jobs): answered by a tuple of Outcomes when
+    all are durable. Others are served while they are made."""
 
     changes: tuple[Change, ...]
 

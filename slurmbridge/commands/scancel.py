@@ -7,8 +7,9 @@ of Slurm's last error number.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import msgspec
@@ -46,8 +47,6 @@ EXIT_CODES = {
 }
 """Low byte of Slurm's error numbers."""
 _GONE = (SlurmErrno.INVALID_JOB_ID, SlurmErrno.ALREADY_DONE, SlurmErrno.JOB_FINISHED)
-AT_ONCE = 200
-"""So many jobs are asked for together: one commit, and others are not kept waiting for long."""
 MAX_RETRIES = 10
 FIRST_DELAY_S = 5
 """A signal to a job that has not started is tried again, waiting 5, 6, 7 ... seconds, as Slurm's own scancel does."""
@@ -96,12 +95,13 @@ def main(call: Call, site: Site) -> Command:
 
 
 def _chosen(asked: Request, call: Call, site: Site) -> list[Item]:
+    matches = _matcher(asked)
     if asked.targets:
         found = [_named(target, site) for target in asked.targets]
         if not asked.filters:
             return found
-        return [item for item in found if item.job is None or _matches(item.job, asked, site)]
-    matching = [job for job in site.jobs() if not job.is_finished and _matches(job, asked, site) and _is_whole(job)]
+        return [item for item in found if item.job is None or matches(item.job)]
+    matching = [job for job in site.jobs() if matches(job) and _is_whole(job)]
     per_array = Counter(job.array_job_id for job in matching if job.array_job_id)
     whole = {
         array for array, count in per_array.items()
@@ -157,27 +157,34 @@ def _named(target: Target, site: Site) -> Item:
     return Item(shown=target.text, target=target, job=job)
 
 
-def _matches(job: Job, asked: Request, site: Site) -> bool:
-    spec = job.spec
-    where = {share.node for share in job.allocation.nodes} if job.allocation else set()
-    state = job.state.name if JobFlag.COMPLETING not in job.flags else "COMPLETING"
-    partitions = (job.allocation.partition,) if job.allocation else spec.partitions
-    return (
-        not job.is_finished
-        and _one_of(asked.account, (spec.account,))
-        and _one_of(asked.name, (spec.name,))
-        and _one_of(asked.partition, partitions)
-        and _one_of(asked.qos, (spec.qos,))
-        and _one_of(asked.reservation, (spec.reservation,))
-        and _one_of(asked.wckey, (spec.wckey,))
-        and (asked.uid is None or asked.uid == spec.uid)
-        and (not asked.states or state in asked.states)
-        and (not asked.nodes or bool(where & set(asked.nodes)))
-    )
+def _matcher(asked: Request) -> Callable[[Job], bool]:
+    """Whether a job of the queue passes every filter given; what was not asked for costs nothing."""
+    tests: list[Callable[[Job], bool]] = [lambda job: not job.is_finished]
+    if asked.uid is not None:
+        tests.append(lambda job: job.spec.uid == asked.uid)
+    for names, get in (
+        (asked.account, lambda job: (job.spec.account,)),
+        (asked.name, lambda job: (job.spec.name,)),
+        (asked.partition, lambda job: (job.allocation.partition,) if job.allocation else job.spec.partitions),
+        (asked.qos, lambda job: (job.spec.qos,)),
+        (asked.reservation, lambda job: (job.spec.reservation,)),
+        (asked.wckey, lambda job: (job.spec.wckey,)),
+    ):
+        if names is not None:
+            tests.append(_one_of(frozenset(names.split(",")), get))
+    if asked.nodes:
+        tests.append(_one_of(frozenset(asked.nodes), text.nodes_of))
+    if asked.states:
+        tests.append(lambda job: _state(job) in asked.states)
+    return lambda job: all(test(job) for test in tests)
 
 
-def _one_of(wanted: str | None, have: Iterable[str]) -> bool:
-    return wanted is None or any(each in wanted.split(",") for each in have)
+def _one_of(wanted: frozenset[str], get: Callable[[Job], tuple[str, ...]]) -> Callable[[Job], bool]:
+    return lambda job: not wanted.isdisjoint(get(job))
+
+
+def _state(job: Job) -> str:
+    return job.state.name if JobFlag.COMPLETING not in job.flags else "COMPLETING"
 
 
 # ---- asking ----
@@ -204,16 +211,15 @@ def _confirmed(item: Item, asked: Request) -> Generator[Effect, Any, bool]:
 
 
 def _cancel_all(items: list[Item], asked: Request) -> Command:
+    """All that is asked for is one effect, however many jobs there are."""
+    changes = tuple([_change(item, asked) for item in items if not item.is_covered])
+    outcomes: Iterator[Outcome | None] = itertools.repeat(None)
+    if len(changes) > 1:
+        outcomes = iter((yield ChangeAll(changes=changes)))
     code = 0
-    for at in range(0, len(items), AT_ONCE):
-        some = items[at : at + AT_ONCE]
-        changes = tuple(_change(item, asked) for item in some if not item.is_covered)
-        outcomes: list[Outcome | None] = []
-        if len(changes) > 1:
-            outcomes = list((yield ChangeAll(changes=changes)))
-        outcomes.reverse()
-        for item in some:
-            outcome = outcomes.pop() if outcomes and not item.is_covered else None
+    for item in items:
+        outcome = None if item.is_covered else next(outcomes)
+        if outcome is None or asked.verbose > 0 or not outcome.results or _refused(outcome):
             code = (yield from _cancel(item, asked, outcome)) or code
     return code
 
@@ -242,7 +248,7 @@ def _cancel(item: Item, asked: Request, outcome: Outcome | None) -> Command:
         if outcome is None or attempt:
             outcome = yield change
         assert outcome is not None
-        refused = [errno for _, errno in outcome.results if errno is not None]
+        refused = _refused(outcome)
         if not outcome.results:
             refused = [SlurmErrno.INVALID_JOB_ID]
         if SlurmErrno.JOB_PENDING in refused and attempt < MAX_RETRIES:
@@ -253,6 +259,10 @@ def _cancel(item: Item, asked: Request, outcome: Outcome | None) -> Command:
         code = yield from _complain(item, asked, refused)
         break
     return code
+
+
+def _refused(outcome: Outcome) -> list[SlurmErrno]:
+    return [errno for _, errno in outcome.results if errno is not None]
 
 
 def _announcement(item: Item, asked: Request) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -19,6 +20,8 @@ from slurmbridge.model.states import JobState
 from slurmbridge.runtime.protocol import RunKey, Runtime
 
 TOP_STEP = 1
+AT_ONCE = 100
+"""Changes made without anybody served in between."""
 
 
 class _Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +35,15 @@ class _Target(msgspec.Struct, frozen=True, kw_only=True):
 class Changes:
     def __init__(self, core: Core, runtime: Runtime) -> None:
         self.core, self.runtime = core, runtime
+
+    async def change_all(self, call: Call, changes: Sequence[Change]) -> tuple[Outcome, ...]:
+        """Any number: a few at a time, so that others are served in between, and none waits for the disk before it. What
+        is queued while the disk is busy is committed together."""
+        parts = []
+        for at in range(0, len(changes), AT_ONCE):
+            parts.append(self.change(call, changes[at : at + AT_ONCE]))
+            await asyncio.sleep(0)
+        return tuple(itertools.chain.from_iterable(await asyncio.gather(*parts)))
 
     def change(self, call: Call, changes: Sequence[Change]) -> asyncio.Future[tuple[Outcome, ...]]:
         """One Outcome per change; resolves when all is durable."""
@@ -85,7 +97,7 @@ class Changes:
             future.set_result(tuple(outcomes))
             return future
         live, history = _split_history(jobs)
-        durable = self.core.update(live, history=history, new_ids=new_ids)
+        durable = self.core.update(live, history=history, new_ids=new_ids, placed=True)
 
         def settle(done: asyncio.Future[None]) -> None:
             fault = done.exception()
@@ -108,8 +120,13 @@ class Changes:
         job_id = change.job_id
         if change.array_tasks is not None:
             found = []
+            members = table.of_array(job_id)
+            started = {job.array_task_id: job for job in members if not job.tasks}
+            record = next((job for job in members if job.tasks), None)
             for task in change.array_tasks:
-                job = table.array_task(job_id, task)
+                job = started.get(task)
+                if job is None and record is not None and arrays.contains(record.tasks, task):
+                    job = record
                 label = f"{job_id}_{task}"
                 found.append(_Target(label=label, job=job, task=task if job is not None and job.tasks else None))
             return found
@@ -188,6 +205,7 @@ class Changes:
                     self.core.memory.accounting,
                     now=now,
                     is_operator=operator,
+                    reservations=[each.name for each in self.core.memory.reservation_list],
                 )
                 if isinstance(updated, SlurmErrno):
                     return updated

@@ -144,14 +144,6 @@ class JobTable:
         members.sort(key=lambda job: (not job.tasks, job.array_task_id or 0))
         return members
 
-    def array_task(self, array_job_id: int, task: int) -> Job | None:
-        """The task as a job of its own, or the record that still holds it."""
-        for job_id in self._arrays.get(array_job_id, ()):
-            job = self._jobs[job_id]
-            if (not job.tasks and job.array_task_id == task) or arrays.contains(job.tasks, task):
-                return job
-        return None
-
     def of_het(self, het_job_id: int) -> Sequence[Job]:
         return [self._jobs[job_id] for job_id in self._hets.get(het_job_id, ())]
 

@@ -51,7 +51,7 @@ class Performer:
         self._table: dict[type, Callable[[fx.Call, Any], asyncio.Future[Any]]] = {
             fx.Submit: self._submit,
             fx.Change: self._change,
-            fx.ChangeAll: lambda call, effect: self._changes.change(call, effect.changes),
+            fx.ChangeAll: lambda call, effect: self._spawn(self._changes.change_all(call, effect.changes)),
             fx.Alter: lambda call, effect: self._alterations.alter(call, effect),
             fx.WaitFor: self._wait,
             fx.WaitStart: lambda call, effect: self._spawn(self._wait_start(effect)),

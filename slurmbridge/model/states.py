@@ -21,9 +21,8 @@ class JobState(enum.Enum):
     DEADLINE = "DL"
     OUT_OF_MEMORY = "OOM"
 
-    @property
-    def is_finished(self) -> bool:
-        return self not in (JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED)
+    def __init__(self, code: str) -> None:
+        self.is_finished = code not in ("PD", "R", "S")  # asked for every job, many times a second: no call
 
 
 class JobFlag(enum.Enum):

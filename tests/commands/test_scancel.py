@@ -164,3 +164,16 @@ NOBODY = "scancel: error: No job identification provided\n"
 def test_variables_and_states_are_checked_as_slurm_does(env: dict[str, str], line: str, told: str, code: int) -> None:
     out, err, got, asked = run(line, env=env)
     assert (out, err, got, asked) == ("", told, code, [])
+
+
+def test_however_many_jobs_are_meant_they_are_one_effect() -> None:
+    many = SampleSite([job(number) for number in range(1, 2001)])
+    command = scancel.main(
+        Call(argv=("scancel", "-u", "alice"), env={}, cwd="/", uid=1001, user="alice", now=NOW), cast(Site, many)
+    )
+    effect = next(command)
+    assert isinstance(effect, ChangeAll)
+    assert [change.job_id for change in effect.changes] == list(range(1, 2001))
+    with pytest.raises(StopIteration) as stop:
+        command.send(tuple(Outcome(results=((str(change.job_id), None),)) for change in effect.changes))
+    assert stop.value.value == 0

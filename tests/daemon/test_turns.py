@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import pathlib
 
 import pytest
 from msgspec.structs import replace
 
+from slurmbridge.commands import effects as fx
 from slurmbridge.daemon import server
+from slurmbridge.daemon.changes import AT_ONCE
 from slurmbridge.wire import client as wire
 from tests.daemon.controlled import site
 from tests.daemon.test_hostile_callers import hello
@@ -62,3 +65,27 @@ async def _listing(path: str) -> None:
     assert code == b"0"
     assert held < len(document) / 4
     assert [job["job_id"] for job in json.loads(document)["jobs"]] == list(range(first, first + JOBS))
+
+
+def test_many_jobs_are_cancelled_a_few_at_a_time_each_once() -> None:
+    asyncio.run(_cancelling())
+
+
+async def _cancelling() -> None:
+    made = await site()
+    core = made.controller.core
+    first = await made.submit("-H")
+    for job_id in range(first + 1, first + JOBS):
+        core.place(replace(made.job(first), job_id=job_id))
+    call = fx.Call(argv=("scancel",), env={}, cwd="/", uid=1001, user="alice", now=made.clock())
+    changes = tuple(fx.Change(verb="cancel", job_id=job_id) for job_id in range(first, first + JOBS))
+    answer = made.controller.performer.perform(call, fx.ChangeAll(changes=changes))
+    seen: list[int] = []
+    while not answer.done():
+        await asyncio.sleep(0)
+        seen.append(sum(job.is_pending for job in core.memory.jobs()))
+    assert max(before - after for before, after in itertools.pairwise([JOBS, *seen])) <= AT_ONCE
+    assert [outcome.results for outcome in answer.result()] == [
+        ((str(job_id), None),) for job_id in range(first, first + JOBS)
+    ]
+    assert core.memory.statistics().canceled == JOBS
