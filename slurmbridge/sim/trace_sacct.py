@@ -1,8 +1,8 @@
 """Traces from accounting: what `sacct -P` (or -p) printed, with any fields, as long as those that matter are there.
 
 Needed: JobID, Submit, and Elapsed or both Start and End. Used when there: User, Account, Partition, Timelimit, NNodes,
-NCPUS, ReqMem, ReqTRES or AllocTRES, Priority is not (it is the order of that site's day). Steps are passed over; jobs
-that never started are left out. Source: sacct(1), "Job Accounting Fields".
+NCPUS, ReqMem, ReqTRES or AllocTRES. Priority is not: it was the order of that site at that time. Steps are passed over;
+jobs that never started are left out. Source: sacct(1), "Job Accounting Fields".
 """
 
 from __future__ import annotations

@@ -9,7 +9,9 @@ from __future__ import annotations
 from slurmbridge.sim.workload import Machine, TraceJob, at
 
 FIELDS = 18
-CANCELLED = (0, 5)
+FAILED_OR_CANCELLED = (0, 5)
+PARTIAL = (2, 3, 4)
+"""Status of lines that repeat a part of a job that was swapped out; a line of its own sums them up."""
 NODE_CPUS = 64
 """CPUs of a node where the header counts processors alone; they may lie anywhere, so it does not matter."""
 
@@ -50,7 +52,7 @@ def _job(line: str, name: str, number: int) -> TraceJob | None:
     if submit < 0:
         raise at(name, number, "the submission time is missing")
     processors = int(asked if asked > 0 else used)
-    if processors <= 0 or run < 0 or (run == 0 and status in CANCELLED):
+    if processors <= 0 or run < 0 or status in PARTIAL or (run == 0 and status in FAILED_OR_CANCELLED):
         return None
     kib = asked_kib if asked_kib > 0 else memory
     return TraceJob(

@@ -80,10 +80,20 @@ class _Core:
         plan, self.memo = plan_cycle(self.snapshot, self.world.config, self.now, self.memo)
         return time.perf_counter() - began, plan
 
-    def carried_out(self, plan: Plan) -> tuple[list[Job], list[int]]:
-        """The records after a plan: what started runs, what was evicted is gone."""
+    def carried_out(self, plan: Plan) -> list[Job]:
+        """The records after a plan: what started runs, what was evicted waits again."""
         self.snapshot = self.snapshot.noted(plan)
         jobs = []
+        for eviction in plan.evictions:
+            victim = self.snapshot.running.get(eviction.job_id)
+            if victim is not None:
+                again = victim.job.restarts + 1
+                jobs.append(
+                    msgspec.structs.replace(
+                        victim.job, state=JobState.PENDING, restarts=again, allocation=None, start_time=None,
+                        time_limit_end=None,
+                    )
+                )  # fmt: skip
         for start in plan.starts:
             known = self.snapshot.waiting.get(start.job_id)
             if known is None:
@@ -95,7 +105,7 @@ class _Core:
                     time_limit_end=self.now + 60.0 * limit,
                 )
             )  # fmt: skip
-        return jobs, [each.job_id for each in plan.evictions]
+        return jobs
 
 
 def measure(size: Size, scenario: str, cycles: int) -> Result:
@@ -104,23 +114,24 @@ def measure(size: Size, scenario: str, cycles: int) -> Result:
     core = _Core(world)
     fulls = [core.full() for _ in range(cycles)]
     plan = fulls[-1][2]
-    jobs, gone = core.carried_out(plan)
+    jobs = core.carried_out(plan)
     core.now += STEP_S
-    _, settled = core.steady(jobs, gone)  # not counted: the full plan's starts come in
+    _, settled = core.steady(jobs, ())  # not counted: the full plan's starts come in
     steady: list[float] = []
     steady_starts = 0
     more = list(world.more)
     for _ in range(max(cycles * 2, 3)):
-        jobs, gone = core.carried_out(settled)
+        jobs = core.carried_out(settled)
         core.now += STEP_S
         part = max(round(CHANGED * (len(core.snapshot.running) + len(core.snapshot.waiting))) - len(jobs), 2)
-        ending = sorted(core.snapshot.running)[: max(part // 2, 1)]
+        told = {job.job_id for job in jobs}
+        ending = [number for number in sorted(core.snapshot.running) if number not in told][: max(part // 2, 1)]
         coming, more = more[: max(part - len(ending), 1)], more[max(part - len(ending), 1) :]
         came = [
             msgspec.structs.replace(job, submit_time=core.now, eligible_time=core.now, accrue_time=core.now)
             for job in coming
         ]
-        taken, settled = core.steady([*jobs, *came], [*gone, *ending])
+        taken, settled = core.steady([*jobs, *came], ending)
         steady.append(taken)
         steady_starts += len(settled.starts)
     return Result(
