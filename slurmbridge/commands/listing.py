@@ -6,20 +6,20 @@ No command of its own; each function yields nothing or computes one value from a
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from slurmbridge import SLURM_VERSION
 from slurmbridge.commands.effects import Call, Print, Site
-from slurmbridge.fields.structured import Value, framed
+from slurmbridge.fields.structured import Value, framed, to_json, to_yaml
 from slurmbridge.fields.view import View
 from slurmbridge.submit import getopt
 
 VERSION = f"slurm-wlm {SLURM_VERSION}"
 _PARSERS = ("v0.0.43", "v0.0.42", "v0.0.45", "v0.0.44")
 DATA_PARSER = "v0.0.45"
-_STRUCTURED = frozenset({"sacct", "scontrol", "sinfo", "squeue"})
+_STRUCTURED = frozenset({"sacct", "scontrol", "sinfo", "squeue", "sshare"})
 """Commands that write --json and --yaml."""
 
 
@@ -138,7 +138,8 @@ def structured_stop(program: str, kind: str, value: str | None) -> Stop | None:
     if value == "list":
         plugins = "".join(f"data_parser/{name}\n" for name in _PARSERS)
         return Stop(stdout=plugins, stderr=("Possible data_parser plugins:",), exit_code=0)
-    tail = f"{program}: error: application/{kind} output not supported by data_parser/{DATA_PARSER}"
+    media = "x-yaml" if kind == "yaml" else kind
+    tail = f"{program}: error: application/{media} output not supported by data_parser/{DATA_PARSER}"
     if value == "":
         return Stop(stderr=(f"{program}: error: data_parser_g_new: invalid plugin ", tail))
     version = (value or DATA_PARSER).partition("+")[0].removeprefix("data_parser/")
@@ -164,6 +165,13 @@ def print_document(
     then `rest`. `kind` is json or yaml. In pieces: neither the daemon nor its other callers hold a whole listing."""
     for piece in framed(kind, name, elements, {**rest, **_meta(call, site)}):
         yield Print(piece)
+
+
+def print_whole(call: Call, site: Site, kind: str, document: Mapping[str, Value], warnings: Sequence[str]) -> Print:
+    """A document that is not a list of records, in the same frame."""
+    told: Value = [{"description": text, "source": ""} for text in warnings]
+    whole: Value = {**document, **_meta(call, site), "warnings": told}
+    return Print(to_yaml(whole) if kind == "yaml" else to_json(whole))
 
 
 def _meta(call: Call, site: Site) -> dict[str, Value]:

@@ -14,7 +14,7 @@ from slurmbridge.commands.accounting_words import known_tres, show_tres
 from slurmbridge.commands.effects import Command, Print, Site
 from slurmbridge.commands.scontrol_jobs import complain
 from slurmbridge.commands.scontrol_view import Eyes
-from slurmbridge.commands.sshare import Level, compute, run_minutes
+from slurmbridge.commands.sshare_numbers import Level, compute, run_minutes
 from slurmbridge.lang import arrays
 from slurmbridge.model.accounts import Assoc
 from slurmbridge.model.job import Job

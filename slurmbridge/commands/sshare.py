@@ -6,23 +6,20 @@ decayed billing TRES, summed over the tree.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
 
-from slurmbridge.commands import quotas
+from slurmbridge.commands import quotas, sshare_json
 from slurmbridge.commands.accounting_words import is_word, known_tres, show_tres
 from slurmbridge.commands.effects import Call, Command, Print, QueueShares, Site
-from slurmbridge.commands.listing import VERSION
-from slurmbridge.model.accounts import Accounting, Assoc, Quota, UsageRow
+from slurmbridge.commands.listing import VERSION, print_whole, structured_stop
+from slurmbridge.commands.sshare_numbers import Level, compute, run_minutes
+from slurmbridge.model.accounts import Accounting, Assoc, Quota
 from slurmbridge.model.cluster import ClusterConfig
-from slurmbridge.model.job import Job
 from slurmbridge.model.plan import QueueShare
-from slurmbridge.model.states import JobState
-from slurmbridge.model.tres import is_gpu
 from slurmbridge.model.verdict import UsageError
-from slurmbridge.sched import fairtree
 from slurmbridge.submit import associations, getopt
 from slurmbridge.submit.getopt import Arg, Opt
 
@@ -94,15 +91,11 @@ Usage:  sshare [OPTION]
 """
 
 
-class Level(msgspec.Struct, frozen=True, kw_only=True):
-    """One association's numbers."""
-
-    raw: float = 0.0
-    norm_shares: float = 0.0
-    norm_usage: float = 0.0
-    effective: float = 0.0
-    level: float | None = None  # LevelFS; None for root
-    factor: float | None = None  # users only
+_NUMBERS: Final = frozenset(
+    {"EffectvUsage", "FairShare", "ID", "LevelFS", "NormShares", "NormUsage", "RawShares", "RawUsage"}
+)
+"""Columns in which nothing is cut off: what is too wide has an exponent, or takes more room."""
+_EXPONENT: Final = 6  # places of "1.e+03"
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,13 +118,25 @@ def main(call: Call, site: Site) -> Command:
     if parsed.has("helpformat"):
         yield Print(_names())
         return 0
-    if parsed.has("json") or parsed.has("yaml"):
-        yield Print("sshare: error: --json and --yaml are not offered yet\n", 2)
-        return 1
+    structured = next((given for given in reversed(parsed.options) if given.key in ("json", "yaml")), None)
+    if structured is not None:
+        stop = structured_stop("sshare", structured.key, structured.value)
+        if stop is not None:
+            yield from stop.effects()
+            return stop.exit_code
     clusters = parsed.last("clusters")
     if clusters and clusters != site.config.cluster_name:
         yield Print(f"sshare: error: No cluster '{clusters}' known by database.\n", 2)
         return 1
+    wanted = _selection(call, parsed)
+    if structured is not None:
+        figures: tuple[QueueShare, ...] = ()
+        if any(assoc.quotas for assoc in site.accounting.assocs):
+            figures = yield QueueShares()
+        chosen = [assoc for _indent, assoc in _selected(site.accounting, wanted)]
+        content, warnings = sshare_json.document(site, chosen, figures, call.now)
+        yield print_whole(call, site, structured.key, {"shares": content}, warnings)
+        return 0
     text = parsed.last("format") or _default_format(
         long=parsed.has("long"),
         partition=parsed.has("partition"),
@@ -141,7 +146,6 @@ def main(call: Call, site: Site) -> Command:
     if isinstance(columns, str):
         yield Print(f'sshare: error: Invalid field requested: "{columns}"\n', 2)
         return 1
-    wanted = _selection(call, parsed)
     separator = "|" if parsed.has("parsable") or parsed.has("parsable2") else ""
     modes = [given.key for given in parsed.options if given.key.startswith("parsable")]
     closing = bool(modes) and modes[-1] == "parsable"
@@ -206,17 +210,7 @@ def _rows(
     for share in shares or ():
         by_assoc.setdefault(share.assoc_id, {})[share.pool] = share
     rows: list[Mapping[str, str]] = []
-    base: int | None = None
-    for depth, assoc in associations.tree(accounting):
-        if wanted.accounts is not None and assoc.account not in wanted.accounts:
-            continue
-        if assoc.user and wanted.users is not None and assoc.user not in wanted.users:
-            continue
-        if wanted.only_users and not assoc.user:
-            continue
-        if base is None:
-            base = depth
-        indent = 0 if wanted.only_users else (depth if wanted.accounts is None else max(depth - base, 0))
+    for indent, assoc in _selected(accounting, wanted):
         row = _row(assoc, levels[assoc.assoc_id], indent, config, order, running.get(assoc.assoc_id, {}))
         if shares is None:
             rows.append(row)
@@ -245,6 +239,21 @@ def _by_pool(
         )  # fmt: skip
         rows.append(dict(zip(_OURS, texts, strict=True)))
     return rows or [dict.fromkeys(_OURS, "")]
+
+
+def _selected(accounting: Accounting, wanted: Selection) -> Iterator[tuple[int, Assoc]]:
+    """(how far the name is set in, association), in tree order."""
+    base: int | None = None
+    for depth, assoc in associations.tree(accounting):
+        if wanted.accounts is not None and assoc.account not in wanted.accounts:
+            continue
+        if assoc.user and wanted.users is not None and assoc.user not in wanted.users:
+            continue
+        if wanted.only_users and not assoc.user:
+            continue
+        if base is None:
+            base = depth
+        yield 0 if wanted.only_users else (depth if wanted.accounts is None else max(depth - base, 0)), assoc
 
 
 def _row(
@@ -286,82 +295,8 @@ def _table(
 
 def _cell(text: str, column: Column) -> str:
     room = abs(column.width)
-    if len(text) > room:
+    if len(text) > room and column.name in _NUMBERS:
+        text = text if "." not in text else f"{float(text):.{room - _EXPONENT if room >= _EXPONENT else 6}e}"
+    elif len(text) > room:
         text = text[: room - 1] + "+"
     return (text.ljust(room) if column.width < 0 else text.rjust(room)) + " "
-
-
-def compute(accounting: Accounting, usage: Iterable[UsageRow], counted: Iterable[UsageRow]) -> dict[int, Level]:
-    """Every association's numbers. Raw use is that of now; what factors are made of is that of the last count."""
-    now, then = _totals(accounting, usage), _totals(accounting, counted)
-    known = associations.index(accounting)
-    factors = fairtree.factors(accounting, then.own)
-    found: dict[int, Level] = {}
-    whole = 0.0
-    for _depth, assoc in associations.tree(accounting):
-        own = then.sums[assoc.assoc_id]
-        raw = now.sums[assoc.assoc_id]
-        if not assoc.user and assoc.account == associations.ROOT:
-            whole = own
-            found[assoc.assoc_id] = Level(raw=raw, effective=1.0)
-            continue
-        above = assoc.account if assoc.user else (assoc.parent or associations.ROOT)
-        siblings = (*known.users_of.get(above, ()), *known.children_of.get(above, ()))
-        shares = sum(0 if each.shares_parent else each.shares for each in siblings)
-        used = sum(then.sums[each.assoc_id] for each in siblings)
-        norm = assoc.shares / shares if shares and not assoc.shares_parent else 0.0
-        effective = own / used if used else 0.0
-        if assoc.shares_parent:
-            level = float("inf") if assoc.user else 0.0
-        else:
-            level = norm / effective if effective else float("inf")
-        found[assoc.assoc_id] = Level(
-            raw=raw,
-            norm_shares=norm,
-            norm_usage=own / whole if whole else 0.0,
-            effective=effective,
-            level=level,
-            factor=factors.get(assoc.assoc_id) if assoc.user else None,
-        )
-    return found
-
-
-class Totals(msgspec.Struct, frozen=True):
-    """Billed seconds: of each association itself, and with all below it."""
-
-    own: Mapping[int, float]
-    sums: Mapping[int, float]
-
-
-def _totals(accounting: Accounting, usage: Iterable[UsageRow]) -> Totals:
-    own = {row.assoc_id: dict(row.raw).get("billing", 0.0) for row in usage}
-    known = associations.index(accounting)
-    sums: dict[int, float] = {}
-    for _depth, assoc in reversed(list(associations.tree(accounting))):
-        sums[assoc.assoc_id] = own.get(assoc.assoc_id, 0.0)
-        if not assoc.user:
-            below = (*known.users_of.get(assoc.account, ()), *known.children_of.get(assoc.account, ()))
-            sums[assoc.assoc_id] += sum(sums[each.assoc_id] for each in below)
-    return Totals(own, sums)
-
-
-_YEAR_S = 365 * 86400
-
-
-def run_minutes(accounting: Accounting, jobs: Iterable[Job], now: float) -> dict[int, dict[str, int]]:
-    """TRES-minutes that running jobs may still use until their limits (a year without one), by association and
-    everything above."""
-    known = associations.index(accounting)
-    found: dict[int, dict[str, int]] = {}
-    for job in jobs:
-        assoc = known.by_id.get(job.spec.assoc_id)
-        if job.state is not JobState.RUNNING or job.allocation is None or assoc is None:
-            continue
-        start = job.start_time if job.start_time is not None else now
-        end = job.time_limit_end if job.time_limit_end is not None else start + _YEAR_S
-        left = max(0, int(end - now))
-        for each in (assoc, *associations.ancestors(accounting, assoc)):
-            sums = found.setdefault(each.assoc_id, {})
-            for name, count in job.allocation.tres:
-                sums[name] = sums.get(name, 0) + (count // 1000 if is_gpu(name) else count) * left // 60
-    return found
