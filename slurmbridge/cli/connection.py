@@ -16,6 +16,9 @@ import msgspec
 from slurmbridge.errors import ProtocolError
 from slurmbridge.wire import client as frames
 
+GIVEN = 1 << 16  # bytes of a file that is sent before it is asked for
+MOST_GIVEN = 4
+
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """What a command printed and its exit code."""
@@ -75,7 +78,13 @@ class Connection:
             frames.VERSION, nonce or secrets.token_bytes(16), b"%o" % umask, b"80", b"%d" % os.getsid(0), b"",
             os.fsencode(os.uname().nodename), os.fsencode(cwd), b"", b"%d" % len(words),
         )  # fmt: skip
-        self._socket.sendall(frames.frame(b"H", frames.pack(*head, *words, *entries)))
+        given = [
+            frames.frame(b"G", frames.pack(os.fsencode(name), os.fsencode(os.path.join(cwd, name)), content))
+            for name, content in (files or {}).items()
+            if len(content) <= GIVEN
+        ]
+        hello = frames.frame(b"H", frames.pack(*head, *words, *entries))
+        self._socket.sendall(b"".join([*given[:MOST_GIVEN], hello]))
         out, err = bytearray(), bytearray()
         while True:
             data = self._socket.recv(1 << 18)

@@ -6,6 +6,7 @@ silent, and never pretends.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 
@@ -49,6 +50,12 @@ COMMANDS: dict[str, Entry] = {
 """By command name; the wheel has a trampoline for each but `slurmbridge`."""
 
 
+@functools.cache
+def _main(module: str) -> Main:
+    found: Main = importlib.import_module(module).main
+    return found
+
+
 def find(name: str) -> Main | None:
     """The generator function of a command; None for a name that is no command."""
     entry = COMMANDS.get(name)
@@ -56,8 +63,7 @@ def find(name: str) -> Main | None:
         return None
     if not entry.module:
         return not_built
-    main: Main = importlib.import_module(entry.module).main
-    return main
+    return _main(entry.module)
 
 
 def not_built(call: Call, site: Site) -> Command:

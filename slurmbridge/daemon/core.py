@@ -31,6 +31,7 @@ from slurmbridge.store.protocol import Op, PutJobs, PutMark
 log = logging.getLogger(__name__)
 
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
 
 
 class Planner(Protocol):
@@ -312,8 +313,7 @@ class Core:
 def new_sluid() -> str:
     """A cluster-wide unique id in Slurm's form: `s` and 13 Crockford base-32 digits."""
     number = int.from_bytes(os.urandom(8), "big")
-    digits = []
-    for _ in range(13):
-        digits.append(_CROCKFORD[number & 31])
-        number >>= 5
+    digits = [_CROCKFORD[number & 31]]
+    for shift in range(5, 65, 10):
+        digits.append(_PAIRS[number >> shift & 1023])
     return "s" + "".join(digits)

@@ -41,6 +41,8 @@ class Crowd:
 
     def holds(self, uid: int, before: int, now: int) -> bool:
         """A connection holds so many bytes instead of `before`; False when its user has too many."""
+        if now == before:
+            return True
         self._bytes[uid] += now - before
         if not self._bytes[uid]:
             del self._bytes[uid]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import logging
 import os
 import socket
@@ -23,17 +24,16 @@ from slurmbridge.daemon import messages
 from slurmbridge.daemon.attached import Attached
 from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.daemon.held import Held
+from slurmbridge.daemon.hello import Hellos
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.performing import Performer
 from slurmbridge.errors import BridgeError
-from slurmbridge.lang.rlimits import NAMES as RLIMITS
 from slurmbridge.wire import client as wire
 
 log = logging.getLogger(__name__)
 
 CHUNK = 1 << 20
-WIDEST = 1 << 16
-INFINITE = (1 << 63) - 1
+MOST_GIVEN = 16  # files that come before one hello
 TURN_S = 0.01
 """A command that prints and prints lets others be served after so long, and whenever its caller does not read."""
 INTERNAL = "Internal error in the controller; its log says more"
@@ -62,7 +62,8 @@ class Connection(asyncio.Protocol):
         self._held = 0
         self._is_read = True  # whether the caller takes what is written
         self._run: Run | None = None
-        self._ahead: list[bytes] = []  # hellos that came before the command in hand was over
+        self._given: list[bytes] = []  # files for the next command
+        self._ahead: list[tuple[bytes, list[bytes]]] = []  # hellos that came before the command in hand was over
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -71,6 +72,7 @@ class Connection(asyncio.Protocol):
         self._pid, self._uid, self._gid = struct.unpack(
             "3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         )
+        self._hellos = Hellos(self._service.memory, self._service.clock, self._uid, self._gid)
         if not self._service.crowd.may_come(self._uid):
             self.fail("Access/permission denied")
             return
@@ -107,7 +109,10 @@ class Connection(asyncio.Protocol):
         """Count what this connection holds; one too heavy for its user is cut."""
         if not self._counted:
             return
-        held = self._decoder.pending + sum(map(len, self._ahead)) + self._transport.get_write_buffer_size()
+        held = self._decoder.pending + self._transport.get_write_buffer_size()
+        if self._ahead or self._given or self._run is not None:
+            given = [self._given, self._run.given if self._run is not None else [], *(part for _, part in self._ahead)]
+            held += sum(len(payload) for payload, _ in self._ahead) + sum(map(len, itertools.chain(*given)))
         before, self._held = self._held, held
         if not self._service.crowd.holds(self._uid, before, held):
             log.warning("event=connection.cut uid=%d bytes=%d", self._uid, held)
@@ -118,12 +123,15 @@ class Connection(asyncio.Protocol):
             if self._transport.is_closing():
                 return
             if kind == b"H":
+                given, self._given = self._given, []
                 if self._run is None:
-                    self._begin(payload)
+                    self._begin(payload, given)
                 elif len(self._ahead) < 64:
-                    self._ahead.append(payload)
+                    self._ahead.append((payload, given))
                 else:
                     self.fail("Protocol error: too many commands at once")
+            elif kind == b"G" and len(self._given) < MOST_GIVEN:
+                self._given.append(payload)
             elif kind == b"F" and self._run is not None:
                 self._run.client_answered(payload)
             elif kind == b"S" and self._run is not None:
@@ -151,9 +159,9 @@ class Connection(asyncio.Protocol):
         self._transport.write(wire.frame(b"E", f"slurm: error: {message}\n".encode()) + wire.frame(b"X", b"1"))
         self._transport.close()
 
-    def _begin(self, payload: bytes) -> None:
+    def _begin(self, payload: bytes, given: list[bytes]) -> None:
         try:
-            call = self._read_hello(payload)
+            call = self._hellos.read(payload)
         except (ValueError, IndexError) as fault:
             self.fail(f"Protocol error: {fault}")
             return
@@ -164,62 +172,14 @@ class Connection(asyncio.Protocol):
             return
         command = main(call, self._service.memory)
         self._run = Run(self._service, self._transport, call, command, self._over, lambda: self._is_read)
+        self._run.given = given
         self._run.advance(None)
 
     def _over(self) -> None:
         self._run = None
         self._weigh()
         if self._ahead and self._is_read and not self._transport.is_closing():
-            self._begin(self._ahead.pop(0))
-
-    def _read_hello(self, payload: bytes) -> fx.Call:
-        parts = wire.unpack(payload)
-        version, nonce, umask, columns, sid, tty, host, cwd, limits, count = parts[:10]
-        if version != wire.VERSION:
-            raise ValueError(f"version {version!r} of the client is not known to this daemon")
-        argc = int(count)
-        if argc < 1 or argc > len(parts) - 10:
-            raise ValueError("the argument count is wrong")
-        if b"\0" in cwd or any(b"\0" in part for part in parts[10:]):
-            raise ValueError("a NULL character in the command or its environment")
-        decode = os.fsdecode
-        env = {}
-        for item in parts[10 + argc :]:
-            name, _, value = decode(item).partition("=")
-            env[name] = value
-        names = self._service.memory.names
-        user = names.user_name(self._uid)
-        gid = self._gid
-        return fx.Call(
-            argv=tuple(map(decode, parts[10 : 10 + argc])),
-            env=env,
-            cwd=decode(cwd),
-            umask=int(umask, 8) & 0o777,
-            columns=min(int(columns or b"80"), WIDEST),
-            uid=self._uid,
-            gid=gid,
-            groups=names.groups(user, gid) if names.user(self._uid) else (gid,),
-            user=user,
-            group=names.group_name(gid),
-            host=decode(host) or self._service.memory.daemon_host,
-            sid=int(sid or b"0") & 0x7FFFFFFF,
-            now=self._service.clock(),
-            nonce=nonce.hex(),
-            stdin_is_tty=b"i" in tty,
-            stdout_is_tty=b"o" in tty,
-            rlimits=_rlimits(limits),
-        )
-
-
-def _rlimits(text: bytes) -> tuple[tuple[str, int, int], ...]:
-    found = []
-    for item in text.decode().split(","):
-        if item:
-            name, soft, hard = item.split(":")
-            if name not in RLIMITS:
-                raise ValueError("a limit that is not known")
-            found.append((name, max(-1, min(int(soft), INFINITE)), max(-1, min(int(hard), INFINITE))))
-    return tuple(found)
+            self._begin(*self._ahead.pop(0))
 
 
 class Run:
@@ -244,6 +204,7 @@ class Run:
         self._effect: fx.Effect | None = None
         self._held = Held(call, service.performer, service.attached, service.step_address, self._out.append)
         self._busy_s = 0.0  # time spent in the command itself
+        self.given: list[bytes] = []  # files that the client sent without being asked
         service.memory.tally.open += 1
 
     def advance(self, answer: Any) -> None:
@@ -274,6 +235,10 @@ class Run:
                     return
                 continue
             self._effect = effect
+            if self.given and type(effect) is fx.ReadFile:
+                answer = self._was_given(effect)
+                if answer is not None:
+                    continue
             if self._is_for_client(effect):
                 self._flush()
                 return
@@ -351,6 +316,18 @@ class Run:
         kind = b"O" if effect.fd == 1 else b"E"
         for at in range(0, len(data), CHUNK):
             self._out.append(wire.frame(kind, data[at : at + CHUNK]))
+
+    def _was_given(self, effect: fx.ReadFile) -> fx.FileData | None:
+        """A file that came before it was asked for."""
+        wanted = os.fsencode(effect.name)
+        for payload in self.given:
+            try:
+                name, path, content = wire.unpack(payload)
+            except ValueError:
+                continue  # never asked for, so never missed
+            if name == wanted and len(content) <= effect.limit:
+                return fx.FileData(data=content, path=os.fsdecode(path))
+        return None
 
     def _is_for_client(self, effect: fx.Effect) -> bool:
         if type(effect) is fx.ReadFile:

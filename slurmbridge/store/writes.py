@@ -6,6 +6,9 @@ also keeps what the writer knows of the database, so that no row is read twice: 
 
 from __future__ import annotations
 
+import functools
+import itertools
+import re
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -19,7 +22,7 @@ from sqlalchemy.engine import Connection
 from slurmbridge.errors import StoreError
 from slurmbridge.model.accounts import Transaction, UsageRow
 from slurmbridge.model.cluster import Node
-from slurmbridge.model.job import Job
+from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.store import purging, records, schema
 from slurmbridge.store.protocol import (
     DropMail,
@@ -47,6 +50,9 @@ class Known(msgspec.Struct, kw_only=True):
 
     next_job_id: int
     usage: dict[int, UsageRow]
+    specs: dict[int, tuple[JobSpec, bytes, bytes]] = {}
+    """(record, digest, data) of what was written of late, by identity: equal submissions share a record. No part of what
+    is committed: it is shared by all copies."""
 
 
 def _text(statement: Any) -> str:
@@ -87,11 +93,36 @@ INSERT_EVENT = _text(sa.insert(schema.events).values(
     {c.name: sa.bindparam(c.name) for c in schema.events.columns if c.name != "event_id"}))  # fmt: skip
 
 
+MOST_ROWS = 32  # of one statement
+MOST_SPECS = 256  # remembered
+
+
+def _send(own: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """All rows by few statements: between two the thread gives way to the event loop, and has to wait for its turn."""
+    at, left = 0, len(rows)
+    while left:
+        count = min(1 << (left.bit_length() - 1), MOST_ROWS)
+        part = rows[at : at + count]
+        own.execute(_widened(statement, count), part[0] if count == 1 else list(itertools.chain.from_iterable(part)))
+        at, left = at + count, left - count
+
+
+@functools.lru_cache(maxsize=128)
+def _widened(statement: str, count: int) -> str:
+    """The insertion of one row as that of `count` rows."""
+    found = _VALUES.search(statement)
+    assert found is not None
+    return f"{statement[: found.start()]}VALUES {', '.join([found[1]] * count)}{statement[found.end() :]}"
+
+
+_VALUES = re.compile(r"VALUES (\([?, ]+\))")
+
+
 class Batch:
     """Rows of one transaction."""
 
     def __init__(self, known: Known, half_life: float) -> None:
-        self.known = Known(next_job_id=known.next_job_id, usage=dict(known.usage))
+        self.known = Known(next_job_id=known.next_job_id, usage=dict(known.usage), specs=known.specs)
         self._half_life = half_life
         self._new_runs: list[tuple[Any, ...]] = []
         self._runs: dict[tuple[int, int], tuple[Any, ...]] = {}
@@ -100,7 +131,6 @@ class Batch:
         self._uses: list[tuple[str, bytes, str]] = []
         self._purges: list[Purge] = []
         self._mails: dict[int, bytes | None] = {}  # None: gone
-        self._digests: dict[int, tuple[object, bytes]] = {}  # by identity; the record is kept so that ids stay its own
         self._submissions: list[tuple[int, str, int]] = []
         self._blobs: dict[str, bytes] = {}
         self._steps: dict[tuple[int, int, int], tuple[Any, ...]] = {}
@@ -117,7 +147,7 @@ class Batch:
 
     def apply(self, connection: Connection, own: sqlite3.Connection) -> None:
         """Send everything; the caller begins and commits. `own`: the driver's part of the connection."""
-        many = own.executemany
+        many = functools.partial(_send, own)
         for statement, rows in (
             (PUT_BLOB, list(self._blobs.items())),
             (PUT_SPEC, list(self._specs.items())),
@@ -166,19 +196,25 @@ class Batch:
             self._runs[(job.job_id, job.restarts)] = self._row(job)
 
     def _row(self, job: Job) -> tuple[Any, ...]:
-        known = self._digests.get(id(job.spec))
-        if known is None:
-            digest, data = records.encode_spec(job.spec)
-            self._specs[digest] = data
-            self._uses += records.blob_uses(digest, job.spec)
-            self._digests[id(job.spec)] = (job.spec, digest)
-        else:
-            digest = known[1]
+        digest = self._digest(job.spec)
         if job.job_id >= self.known.next_job_id:
             self._raise_next_id(job.job_id + 1)
         if records.is_final(job):
             self._finished[(job.job_id, job.restarts)] = job
         return records.run_row(job, digest)
+
+    def _digest(self, spec: JobSpec) -> bytes:
+        known = self.known.specs
+        found = known.get(id(spec))
+        if found is None:
+            if len(known) >= MOST_SPECS:
+                known.clear()
+            found = known[id(spec)] = (spec, *records.encode_spec(spec))
+        digest, data = found[1:]
+        if digest not in self._specs:
+            self._specs[digest] = data
+            self._uses += records.blob_uses(digest, spec)
+        return digest
 
     def _raise_next_id(self, number: int) -> None:
         if number > self.known.next_job_id:

@@ -6,6 +6,7 @@ with 4-byte lengths, `unpack` splits them again. A frame is at most 8 MiB, check
 Client to daemon
     H  hello: version, nonce (16 bytes), umask (octal), columns, sid, tty flags ("io": i stdin, o stdout is a terminal),
        host, cwd, rlimits ("NOFILE:1024:4096,..."), number of argv strings, argv..., environment as NAME=VALUE...
+    G  before H: a file that the command may ask for, which then need not be asked for: name, path, content
     F  answer to A, I or W: errno (decimal), path, content
     S  a signal the client caught (decimal)
     D  what J asked for is done: exit code, wait status for the job (decimal)
