@@ -16,7 +16,7 @@ from slurmbridge.sched.pods import Ask, PodNode, PodTask, is_in_use, part_free
 from slurmbridge.sched.queues import TOLERANCE
 
 NO, LATER, NOW = 0, 1, 2
-WHOLE = ""  # in an order of devices: one that nobody shares
+_ONE = 1 - TOLERANCE
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,19 +29,20 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 def fit(node: PodNode, ask: Ask) -> int:
     """NO, LATER or NOW."""
-    later = node.future()
-    idle = node.idle
-    if ask.cpu > later[0] + TOLERANCE or ask.memory > later[1] + TOLERANCE or later[3] < 1 - TOLERANCE:
+    idle, freed = node.idle, node.freed
+    gpus = ask.gpus - TOLERANCE
+    if gpus > idle[2] + freed[2]:  # first what most often decides
         return NO
-    now = ask.cpu <= idle[0] + TOLERANCE and ask.memory <= idle[1] + TOLERANCE and idle[3] >= 1 - TOLERANCE
-    if ask.shares_devices:
+    cpu, memory = ask.cpu - TOLERANCE, ask.memory - TOLERANCE
+    if cpu > idle[0] + freed[0] or memory > idle[1] + freed[1] or idle[3] + freed[3] < _ONE:
+        return NO
+    now = cpu <= idle[0] and memory <= idle[1] and idle[3] >= _ONE and gpus <= idle[2]
+    if not ask.gpus and ask.shares_devices:
         usable_now, usable = sharable(node, ask)
         if usable < ask.devices:
             return NO
         return NOW if now and usable_now >= ask.devices else LATER
-    if ask.gpus > later[2] + TOLERANCE:
-        return NO
-    return NOW if now and ask.gpus <= idle[2] + TOLERANCE else LATER
+    return NOW if now else LATER
 
 
 def sharable(node: PodNode, ask: Ask) -> tuple[int, int]:
@@ -136,10 +137,9 @@ def best_nodes(
     ask = task.ask
     fitting: list[tuple[PodNode, int]] = []
     for node in nodes:
-        if admits(node, task):
-            verdict = fit(node, ask)
-            if verdict:
-                fitting.append((node, verdict))
+        verdict = fit(node, ask)
+        if verdict and admits(node, task):
+            fitting.append((node, verdict))
     if len(fitting) < 2:
         return fitting
     style = placement.gpu_nodes if ask.needs_gpu else placement.cpu_nodes

@@ -20,7 +20,7 @@ def key_of(gang: Gang) -> Key:
 
 def to_start(session: PodSession, gangs: Iterable[Gang], *, virtual: bool = False) -> QueueOrder[Gang]:
     """The gangs that have a next step."""
-    order: QueueOrder[Gang] = QueueOrder(session.ledger, session.shares, session.total)
+    order: QueueOrder[Gang] = QueueOrder(session.ledger, session.shares, session.total, facts=session.facts)
     for gang in gangs:
         push(session, order, gang, virtual=virtual)
     return order

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from slurmbridge.sched.ledger import Ledger
 from slurmbridge.sched.pods import Gang, Load, PodNode, PodTask, Status, Topology
 from slurmbridge.sched.policy import Policy
+from slurmbridge.sched.queue_order import QueueFacts
 from slurmbridge.sched.queues import ZERO, QueueTree, Vector, plus
 from slurmbridge.sched.shares import fair_shares, request_of
 
@@ -40,6 +41,7 @@ class PodSession:
         sizes = [node.device_mib for node in self.nodes if node.gpus]
         self.device_mib = min(sizes, default=0.0)  # of the smallest device: what a task without a node is charged by
         self.ledger = Ledger(tree)
+        self.facts: dict[int, QueueFacts] = {}
         self.gathering: set[int] = set()  # ranks of gangs that hold room without being complete
         self._journal: list[Callable[[], None]] = []  # how to undo each change
         self._settle_in()

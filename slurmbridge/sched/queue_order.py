@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Generic, TypeVar
 
@@ -36,21 +37,29 @@ class QueueOrder(Generic[Item]):
     calls `touch` with the leaf; `pop` does so itself for the leaf it took from.
     """
 
-    def __init__(self, ledger: Ledger, shares: Sequence[Vector], total: Vector, *, reverse: bool = False) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        shares: Sequence[Vector],
+        total: Vector,
+        *,
+        reverse: bool = False,
+        facts: dict[int, QueueFacts] | None = None,
+    ) -> None:
+        """`facts`: kept between orders of the same tree and shares, to save time."""
         self.ledger = ledger
         self.shares = shares
         self.total = total
         self.reverse = reverse
-        tree = ledger.tree
-        self._tree = tree
-        self._items: list[list[tuple[Key, int, Item, Vector]]] = [[] for _ in range(len(tree))]
-        self._below: list[list[tuple[Key, int, int]]] = [[] for _ in range(len(tree) + 1)]  # last: the roots
-        self._version = [0] * len(tree)
+        self._tree = ledger.tree
+        self._items: defaultdict[int, list[tuple[Key, int, Item, Vector]]] = defaultdict(list)
+        self._below: defaultdict[int, list[tuple[Key, int, int]]] = defaultdict(list)  # by parent; -1: the roots
+        self._version: defaultdict[int, int] = defaultdict(int)
         self._dirty: set[int] = set()
         self._given: dict[int, Vector] = {}  # reversed: what was popped, by queue
         self._count = 0
         self._size = 0
-        self._facts: list[_Facts | None] = [None] * len(tree)
+        self._facts = facts if facts is not None else {}
 
     def __len__(self) -> int:
         return self._size
@@ -92,7 +101,7 @@ class QueueOrder(Generic[Item]):
         if not self._size:
             raise IndexError("no item is left")
         self._refresh()
-        queue = self._top(len(self._tree))
+        queue = self._top(-1)
         while not self._items[queue]:
             queue = self._top(queue)
         return queue
@@ -129,7 +138,7 @@ class QueueOrder(Generic[Item]):
                 heapq.heappush(below[parent[queue]], (key, version[queue], queue))
 
     def _key(self, queue: int, chunk: Vector) -> Key:
-        facts = self._facts[queue] or self._learn(queue)
+        facts = self._facts.get(queue) or self._learn(queue)
         cpu, memory, gpu = self.ledger.allocated[queue]
         if self.reverse:
             given = self._given.get(queue, ZERO)
@@ -154,13 +163,13 @@ class QueueOrder(Generic[Item]):
         )
         return tuple(-part for part in key) if self.reverse else key
 
-    def _learn(self, queue: int) -> _Facts:
+    def _learn(self, queue: int) -> QueueFacts:
         """What stays the same about a queue, tolerance included."""
         tree = self._tree
         most = allocatable(tree, self.shares, queue)
         bound = tuple(whole if m == math.inf else m for m, whole in zip(most, self.total, strict=True))
         per_unit = tuple(1.0 / m if m > 0 else 1000.0 for m in bound)
-        facts = self._facts[queue] = _Facts(
+        facts = self._facts[queue] = QueueFacts(
             share=_raised(self.shares[queue]),
             quota=_raised(tree.quota[queue]),
             per_unit=(per_unit[0], per_unit[1], per_unit[2]),
@@ -172,7 +181,9 @@ class QueueOrder(Generic[Item]):
         return facts
 
 
-class _Facts(msgspec.Struct, frozen=True, kw_only=True):
+class QueueFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the order needs to know of a queue and stays the same during a pass."""
+
     share: Vector
     quota: Vector
     per_unit: Vector

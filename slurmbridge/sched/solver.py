@@ -9,19 +9,22 @@ would cost; the action's own rule says whether it may.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from slurmbridge.sched.ledger import Ledger
 from slurmbridge.sched.pod_allocate import allocate_gang
-from slurmbridge.sched.pod_chunks import asked, held, next_to_go, next_to_start
-from slurmbridge.sched.pod_fit import free_devices
+from slurmbridge.sched.pod_chunks import asked, held, next_to_start
+from slurmbridge.sched.pod_fit import copies, free_devices
 from slurmbridge.sched.pod_queue import key_of
 from slurmbridge.sched.pod_session import PodSession
-from slurmbridge.sched.pods import Gang, PodNode, PodTask
+from slurmbridge.sched.pods import Ask, Gang, PodTask
 from slurmbridge.sched.queue_order import QueueOrder
 from slurmbridge.sched.queues import TOLERANCE, Vector
+from slurmbridge.sched.victims import Taken, cheaper_singles, lost_of, nodes_of, price_of, victim_chunks, without_one
+
+CHEAPER_TRIES = 32  # other sets of victims of either kind that are looked at, at most
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +38,6 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Rule = Callable[[Scenario], bool]
-CHEAPER_TRIES = 32  # other sets of victims that are looked at, at most
 
 
 def solve(session: PodSession, gang: Gang, victims: Sequence[Gang], rule: Rule, most: int | None = None) -> bool:
@@ -46,10 +48,11 @@ def solve(session: PodSession, gang: Gang, victims: Sequence[Gang], rule: Rule, 
     chunk = next_to_start(gang)
     if not chunk:
         return False
-    start, before = session.mark(), session.ledger.copy()
+    start = session.mark()
+    ground = _Ground(session, gang)
     recorded: list[PodTask] = []
     for count in range(1, len(chunk) + 1):
-        search = _Search(session, gang, chunk[:count], recorded, before)
+        search = _Search(session, gang, chunk[:count], recorded, ground)
         if not search.run(victims, rule, most):
             session.restore(start)
             return False
@@ -61,27 +64,46 @@ def solve(session: PodSession, gang: Gang, victims: Sequence[Gang], rule: Rule, 
     return True
 
 
+class _Ground:
+    """How things stand before anybody is evicted: the same for every number of tasks."""
+
+    def __init__(self, session: PodSession, gang: Gang) -> None:
+        self.session = session
+        self.before = session.ledger.copy()
+        self.free = free_devices(session.nodes)
+        self.feasible = session.nodes
+        if all(task.ask.needs_gpu for task in gang.tasks):  # where anything is to come at all
+            self.feasible = [node for node in session.nodes if free_devices([node]) > TOLERANCE]
+        self._copies: dict[Ask, list[int]] = {}
+
+    def copies(self, ask: Ask) -> list[int]:
+        """How many such tasks each node holds without any victim. Only before one is evicted."""
+        found = self._copies.get(ask)
+        if found is None:
+            found = self._copies[ask] = [copies(node, ask) for node in self.session.nodes]
+        return found
+
+
 class _Search:
     """The scenarios for one number of tasks."""
 
     def __init__(
-        self, session: PodSession, gang: Gang, tasks: Sequence[PodTask], recorded: list[PodTask], before: Ledger
+        self, session: PodSession, gang: Gang, tasks: Sequence[PodTask], recorded: list[PodTask], ground: _Ground
     ) -> None:
         self.session = session
         self.gang = gang
         self.tasks = tasks
         self.recorded = recorded
-        self.before = before
+        self.ground = ground
         self.ask = asked(tasks, session.device_mib)
         self.taken: list[PodTask] = []  # evicted in the scenario that is tried, in order
-        self.nodes = _feasible(session, gang)
-        for task in recorded:
-            self._open(task.node)
-        self.free = free_devices(session.nodes)
-
-    def _open(self, node: PodNode | None) -> None:
-        if node is not None:
+        self.nodes = {node.index: node for node in ground.feasible}
+        for node in nodes_of(recorded):
             self.nodes[node.index] = node
+        self.largest = max(tasks, key=lambda task: (task.ask.gpus, task.ask.share, task.ask.mib, task.ask.cpu)).ask
+        self.needed = sum(task.ask == self.largest for task in tasks)
+        self.held = ground.copies(self.largest)
+        self.holds = sum(self.held)
 
     def run(self, victims: Sequence[Gang], rule: Rule, most: int | None) -> bool:
         """Try scenarios until one is valid; it is then what the session shows."""
@@ -89,19 +111,19 @@ class _Search:
         if self.recorded and self._try(self.recorded, rule) is True:
             return True
         self.session.restore(mark)
-        chunks: list[list[PodTask]] = []
-        gained = held(self.recorded)[2] + self.free
-        for chunk in _victim_chunks(self.session, victims, self.recorded):
-            if most is not None and len(chunks) >= most:
+        taken, count = Taken(), 0
+        gained = held(self.recorded)[2] + self.ground.free
+        for chunk in victim_chunks(self.session, victims, self.recorded):
+            if most is not None and count >= most:
                 return False
-            chunks.append(chunk)
+            taken.add(chunk)
+            count += 1
             gained += held(chunk)[2]
             if gained < self.ask[2] - TOLERANCE:
                 continue
-            for node in _nodes_of(chunk):
-                self._open(node)
-                extra = _on_node(chunks, node)
-                verdict = self._try([*self.recorded, *extra], rule)
+            for node in nodes_of(chunk):
+                self.nodes[node.index] = node
+                verdict = self._try([*self.recorded, *taken.of_node(node)], rule)
                 if verdict is True:
                     return True
                 self.session.restore(mark)
@@ -114,51 +136,20 @@ class _Search:
 
         Tried are: one chunk of a single gang, the cheapest first; then the victims found without one of their gangs.
         """
-        lost = _lost(self.taken)
+        session, best, lost = self.session, self.taken, lost_of(self.taken)
         if not lost:
             return
-        best, least = list(self.taken), cost(self.session, lost)
-        fewer = self._without_one(lost)
-        self.session.restore(start)
-        for evict in [*self._single_victims(victims, lost, least), *fewer]:
-            self.session.restore(start)
-            for node in _nodes_of(evict):
-                self._open(node)
-            if self._try(evict, rule) is True:
-                price = cost(self.session, _lost(self.taken))
-                if price < least:
-                    best, least = list(evict), price
-                    break
-        self.session.restore(start)
+        least = price_of(session, lost)
+        fewer = without_one(session, best, lost)
+        session.restore(start)
+        missing = self.ask[2] - self.ground.free - TOLERANCE
+        for evict in [*cheaper_singles(session, victims, lost, missing)[:CHEAPER_TRIES], *fewer[:CHEAPER_TRIES]]:
+            for node in nodes_of(evict):
+                self.nodes[node.index] = node
+            if self._try(evict, rule) is True and price_of(session, lost_of(self.taken)) < least:
+                return
+            session.restore(start)
         self._try(best, rule)
-
-    def _single_victims(
-        self, victims: Sequence[Gang], lost: Sequence[PodTask], least: tuple[float, int]
-    ) -> list[list[PodTask]]:
-        lowest: dict[int, int] = {}
-        for task in lost:
-            gang = task.gang
-            lowest[gang.leaf] = min(gang.priority, lowest.get(gang.leaf, gang.priority))
-        found: list[tuple[tuple[float, int], int, list[PodTask]]] = []
-        for gang in victims:
-            if gang.priority <= lowest.get(gang.leaf, gang.priority - 1):
-                chunk = next_to_go([task for task in gang.tasks if task.here])
-                price = cost(self.session, chunk)
-                if price < least and self.free + held(chunk)[2] >= self.ask[2] - TOLERANCE:
-                    found.append((price, -gang.rank, chunk))
-        found.sort(key=lambda entry: entry[:2])
-        return [chunk for _, _, chunk in found[:CHEAPER_TRIES]]
-
-    def _without_one(self, lost: Sequence[PodTask]) -> list[list[PodTask]]:
-        gangs = {id(task.gang): task.gang for task in lost}
-        if len(gangs) < 2:
-            return []
-        by_price = sorted(
-            gangs.values(),
-            key=lambda gang: cost(self.session, [task for task in lost if task.gang is gang]),
-            reverse=True,
-        )
-        return [[task for task in self.taken if task.gang is not gang] for gang in by_price[:CHEAPER_TRIES]]
 
     def _try(self, evict: Sequence[PodTask], rule: Rule) -> bool | None:
         """True: valid. False: the gang has room, but the rule forbids it. None: no room."""
@@ -166,25 +157,28 @@ class _Search:
         self.taken = list(evict)
         for task in evict:
             session.evict(task)
-        if not self._place_again():
+        if not self._may_hold(evict) or not self._place_again():
             return None
-        lost = _lost(self.taken)
+        lost = lost_of(self.taken)
         moved = [task for task in self.taken if task.evicted and task.target is not None]
-        return rule(Scenario(gang=self.gang, ask=self.ask, before=self.before, lost=lost, moved=moved))
+        return rule(Scenario(gang=self.gang, ask=self.ask, before=self.ground.before, lost=lost, moved=moved))
+
+    def _may_hold(self, evicted: Sequence[PodTask]) -> bool:
+        """Quickly: could the largest of the tasks have room now that all victims are gone?"""
+        more = sum(copies(node, self.largest) - self.held[node.index] for node in nodes_of(evicted))
+        return self.holds + more >= self.needed
 
     def _place_again(self) -> bool:
         """The gang and its victims in the normal order, as promises only. Does the gang have its place?"""
         session = self.session
-        order: QueueOrder[Gang] = QueueOrder(session.ledger, session.shares, session.total)
+        order: QueueOrder[Gang] = QueueOrder(session.ledger, session.shares, session.total, facts=session.facts)
         order.push(self.gang.leaf, key_of(self.gang), self.gang, self.ask)
         waiting: dict[int, list[PodTask]] = {}
-        owners: dict[int, Gang] = {}
         for task in self.taken:
             waiting.setdefault(id(task.gang), []).append(task)
-            owners[id(task.gang)] = task.gang
-        for key, owner in owners.items():
-            step = _back_again(waiting[key])
-            order.push(owner.leaf, key_of(owner), owner, asked(step, session.device_mib))
+        for tasks in waiting.values():
+            owner = tasks[0].gang
+            order.push(owner.leaf, key_of(owner), owner, asked(_back_again(tasks), session.device_mib))
         nodes = [self.nodes[index] for index in sorted(self.nodes)]
         placed = False
         while len(order):
@@ -196,34 +190,12 @@ class _Search:
             elif id(gang) in waiting:
                 step = _back_again(waiting[id(gang)])
                 if allocate_gang(session, gang, nodes, promise=True, tasks=step):
-                    left = [task for task in waiting[id(gang)] if task.evicted and task.target is None]
+                    left = lost_of(waiting[id(gang)])
                     waiting[id(gang)] = left
                     if left:
                         order.push(leaf, key_of(gang), gang, asked(_back_again(left), session.device_mib))
             order.touch(leaf)
         return placed
-
-
-def _lost(tasks: Iterable[PodTask]) -> list[PodTask]:
-    return [task for task in tasks if task.evicted and task.target is None]
-
-
-def cost(session: PodSession, lost: Iterable[PodTask]) -> tuple[float, int]:
-    """What it costs to end tasks: device-seconds to be done again (CPU-only work counts a thousandth), then gangs hit."""
-    seconds = 0.0
-    gangs: set[int] = set()
-    for task in lost:
-        weight = task.charged[2] if task.ask.needs_gpu else 0.001
-        seconds += weight * (task.gang.ran_s + session.policy.restart_s)
-        gangs.add(id(task.gang))
-    return seconds, len(gangs)
-
-
-def _feasible(session: PodSession, gang: Gang) -> dict[int, PodNode]:
-    """Nodes on which the gang could find something: for one that needs devices throughout, those with any to come."""
-    if not all(task.ask.needs_gpu for task in gang.tasks):
-        return {node.index: node for node in session.nodes}
-    return {node.index: node for node in session.nodes if free_devices([node]) > TOLERANCE}
 
 
 def _back_again(tasks: Sequence[PodTask]) -> list[PodTask]:
@@ -237,51 +209,3 @@ def _back_again(tasks: Sequence[PodTask]) -> list[PodTask]:
             step.append(task)
             missing[id(task.pods)] -= 1
     return step or left[:1]
-
-
-def _victim_chunks(
-    session: PodSession, victims: Iterable[Gang], recorded: Sequence[PodTask]
-) -> Iterator[list[PodTask]]:
-    """What is taken next, as long as something is left, in the order of the queues reversed."""
-    known = {id(task) for task in recorded}
-    ledger = session.ledger.copy()
-    for task in recorded:
-        ledger.add(task.gang.leaf, task.charged, task.gang.preemptible, -1)
-    order: QueueOrder[tuple[Gang, list[PodTask]]] = QueueOrder(ledger, session.shares, session.total, reverse=True)
-
-    def push(gang: Gang, left: list[PodTask]) -> None:
-        if left:
-            key = (float(gang.priority), -float(_fullness(left)), -float(gang.rank))
-            order.push(gang.leaf, key, (gang, left), held(next_to_go(left)))
-
-    for gang in victims:
-        push(gang, [task for task in gang.tasks if task.here and id(task) not in known])
-    for _, (gang, left) in order:
-        chunk = next_to_go(left)
-        taken = {id(task) for task in chunk}
-        push(gang, [task for task in left if id(task) not in taken])
-        yield chunk
-
-
-def _fullness(left: Sequence[PodTask]) -> int:
-    counts: dict[int, int] = {}
-    for task in left:
-        counts[id(task.pods)] = counts.get(id(task.pods), 0) + 1
-    spare = [counts[id(task.pods)] - task.pods.minimum for task in left]
-    if min(spare) < 0:
-        return 0
-    return 2 if max(spare) > 0 else 1
-
-
-def _nodes_of(tasks: Iterable[PodTask]) -> list[PodNode]:
-    """Their nodes, each once."""
-    return list({task.node.index: task.node for task in tasks if task.node is not None}.values())
-
-
-def _on_node(chunks: Iterable[Sequence[PodTask]], node: PodNode) -> list[PodTask]:
-    """All the tasks taken so far from every gang that has one on the node."""
-    taken: dict[int, list[PodTask]] = {}
-    for chunk in chunks:
-        for task in chunk:
-            taken.setdefault(id(task.gang), []).append(task)
-    return [task for tasks in taken.values() if any(each.node is node for each in tasks) for task in tasks]

@@ -1,0 +1,130 @@
+"""Who could make room, in which order, and what would it cost?
+
+The order is that of the queues reversed: who holds most of what it may hold gives first; in a queue the lowest priority, then
+gangs that are above a minimum, then the youngest. A gang above a minimum gives one task at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from slurmbridge.sched.pod_chunks import held, next_to_go
+from slurmbridge.sched.pod_session import PodSession
+from slurmbridge.sched.pods import Gang, PodNode, PodTask
+from slurmbridge.sched.queue_order import QueueOrder
+
+Price = tuple[float, int]
+CPU_WEIGHT = 0.001  # of the time of work that holds no device
+
+
+class Taken:
+    """The chunks of victims taken so far, by gang and by node."""
+
+    def __init__(self) -> None:
+        self._by_gang: dict[int, list[PodTask]] = {}
+        self._on_node: dict[int, dict[int, None]] = {}  # gangs with a task there, in the order they came
+        self._place: dict[int, int] = {}
+
+    def add(self, chunk: Iterable[PodTask]) -> None:
+        """One more chunk."""
+        for task in chunk:
+            gang = id(task.gang)
+            self._place.setdefault(gang, len(self._place))
+            self._by_gang.setdefault(gang, []).append(task)
+            if task.node is not None:
+                self._on_node.setdefault(task.node.index, {})[gang] = None
+
+    def of_node(self, node: PodNode) -> list[PodTask]:
+        """All the tasks taken from every gang that lost one on the node, in the order the gangs were taken."""
+        gangs = sorted(self._on_node.get(node.index, ()), key=self._place.__getitem__)
+        return [task for gang in gangs for task in self._by_gang[gang]]
+
+
+def victim_chunks(session: PodSession, victims: Iterable[Gang], recorded: Sequence[PodTask]) -> Iterator[list[PodTask]]:
+    """What is taken next, as long as something is left; `recorded` counts as taken."""
+    known = {id(task) for task in recorded}
+    ledger = session.ledger.copy()
+    for task in recorded:
+        ledger.add(task.gang.leaf, task.charged, task.gang.preemptible, -1)
+    order: QueueOrder[tuple[Gang, list[PodTask]]] = QueueOrder(
+        ledger, session.shares, session.total, reverse=True, facts=session.facts
+    )
+
+    def push(gang: Gang, left: list[PodTask]) -> None:
+        if left:
+            key = (float(gang.priority), -float(_fullness(left)), -float(gang.rank))
+            order.push(gang.leaf, key, (gang, left), held(next_to_go(left)))
+
+    for gang in victims:
+        push(gang, [task for task in gang.tasks if task.here and id(task) not in known])
+    for _, (gang, left) in order:
+        chunk = next_to_go(left)
+        if len(chunk) < len(left):
+            taken = {id(task) for task in chunk}
+            push(gang, [task for task in left if id(task) not in taken])
+        yield chunk
+
+
+def nodes_of(tasks: Iterable[PodTask]) -> list[PodNode]:
+    """Their nodes, each once."""
+    return list({task.node.index: task.node for task in tasks if task.node is not None}.values())
+
+
+def lost_of(tasks: Iterable[PodTask]) -> list[PodTask]:
+    """Those that were evicted and have no other place."""
+    return [task for task in tasks if task.evicted and task.target is None]
+
+
+def price_of(session: PodSession, lost: Iterable[PodTask]) -> Price:
+    """What it costs to end tasks: device-seconds to be done again, then gangs hit."""
+    seconds = 0.0
+    gangs: set[int] = set()
+    for task in lost:
+        weight = task.charged[2] if task.ask.needs_gpu else CPU_WEIGHT
+        seconds += weight * (task.gang.ran_s + session.policy.restart_s)
+        gangs.add(id(task.gang))
+    return seconds, len(gangs)
+
+
+def cheaper_singles(
+    session: PodSession, victims: Sequence[Gang], lost: Sequence[PodTask], devices: float
+) -> list[list[PodTask]]:
+    """One chunk of one gang that would free `devices` for less than `lost` costs, the cheapest first.
+
+    Of the queues that `lost` is taken from, and of no higher priority there: which queue pays is a matter of shares.
+    """
+    least = price_of(session, lost)
+    lowest: dict[int, int] = {}
+    for task in lost:
+        lowest[task.gang.leaf] = min(task.gang.priority, lowest.get(task.gang.leaf, task.gang.priority))
+    found: list[tuple[Price, int, list[PodTask]]] = []
+    for gang in victims:
+        if gang.leaf in lowest and gang.priority <= lowest[gang.leaf]:
+            chunk = next_to_go([task for task in gang.tasks if task.here])
+            price = price_of(session, chunk)
+            if price < least and held(chunk)[2] >= devices:
+                found.append((price, -gang.rank, chunk))
+    found.sort(key=lambda entry: entry[:2])
+    return [chunk for _, _, chunk in found]
+
+
+def without_one(session: PodSession, taken: Sequence[PodTask], lost: Sequence[PodTask]) -> list[list[PodTask]]:
+    """`taken` without one of the gangs that lose something, the dearest left out first."""
+    gangs = {id(task.gang): task.gang for task in lost}
+    if len(gangs) < 2:
+        return []
+    prices = {key: price_of(session, [task for task in lost if task.gang is gang]) for key, gang in gangs.items()}
+    return [
+        [task for task in taken if task.gang is not gangs[key]]
+        for key in sorted(gangs, key=lambda key: prices[key], reverse=True)
+    ]
+
+
+def _fullness(left: Sequence[PodTask]) -> int:
+    counts: dict[int, int] = {}
+    for task in left:
+        counts[id(task.pods)] = counts.get(id(task.pods), 0) + 1
+    spare = [counts[id(task.pods)] - task.pods.minimum for task in left]
+    if min(spare) < 0:
+        return 0
+    return 2 if max(spare) > 0 else 1
