@@ -12,20 +12,20 @@ from slurmbridge.commands.accounting_words import Edit, Word, show_tres
 from slurmbridge.lang import durations
 from slurmbridge.model.accounts import Assoc, Qos
 from slurmbridge.model.tres import Tres
+from slurmbridge.submit.associations import is_change
 
 _OF_TRES = ("tres", "deserved")
 TRES_MOST = 18446744073709551600
 
 
-def apply_to_assoc(assoc: Assoc, edits: Sequence[Edit], inherited_qos: tuple[str, ...]) -> Assoc:
-    """`inherited_qos`: the list that `+=` and `-=` start from when the association has none of its own."""
+def apply_to_assoc(assoc: Assoc, edits: Sequence[Edit]) -> Assoc:
     for edit in edits:
         if edit.word.kind == "shares":
             parent = edit.value == "parent"
             shares = 1 if parent or edit.value is None else edit.value
             assoc = replace(assoc, shares=shares, shares_parent=parent)
         elif edit.word.field == "qos":
-            assoc = replace(assoc, qos=_qos_of(assoc.qos if assoc.qos is not None else inherited_qos, edit))
+            assoc = replace(assoc, qos=_assoc_qos(assoc.qos, edit))
         else:
             assoc = _put(assoc, edit)
     return assoc
@@ -43,14 +43,29 @@ def apply_to_qos(qos: Qos, edits: Sequence[Edit]) -> Qos:
     return qos
 
 
+def _assoc_qos(before: tuple[str, ...] | None, edit: Edit) -> tuple[str, ...] | None:
+    """`+=` and `-=` change a list of its own; without one they are kept as changes of what comes from above."""
+    if before is not None and not is_change(before):
+        return _qos_of(before, edit)
+    signs = _signed(edit)
+    if not signs or (edit.operator == "=" and not any(sign for sign, _name in edit.value)):
+        return _qos_of((), edit)
+    kept = {} if edit.operator == "=" else {name[1:]: name[0] for name in before or ()}
+    kept |= {name: sign for sign, name in signs}
+    return tuple(sorted(sign + name for name, sign in kept.items()))
+
+
+def _signed(edit: Edit) -> list[tuple[str, str]]:
+    return [(sign or ("+" if edit.operator == "=" else edit.operator), name) for sign, name in edit.value]
+
+
 def _qos_of(before: tuple[str, ...], edit: Edit) -> tuple[str, ...] | None:
     """None: inherited again."""
     named = [name for _sign, name in edit.value]
     if edit.operator == "=" and not any(sign for sign, _name in edit.value):
         return tuple(sorted(set(named))) if named else None
-    signs = [(sign or ("+" if edit.operator == "=" else edit.operator), name) for sign, name in edit.value]
     result = set(before)
-    for sign, name in signs:
+    for sign, name in _signed(edit):
         if sign == "+":
             result.add(name)
         else:

@@ -197,7 +197,7 @@ class Loading:
                     self.report.changed(key, "Account", name, getattr(record, key), getattr(after, key))
             self.accounting = changes.edit_accounts(self.accounting, {name}, lambda _: after)
         if assoc is None:
-            made = apply_to_assoc(Assoc(assoc_id=0, account=name, parent=self._parent), edits, ())
+            made = apply_to_assoc(Assoc(assoc_id=0, account=name, parent=self._parent), edits)
             self._add_assoc(made, edits, "Account assocs", name)
             return None
         if assoc.parent != self._parent and name != associations.ROOT:
@@ -224,8 +224,7 @@ class Loading:
                 self._edit(assoc, edits, "User", name)
                 continue
             bare = Assoc(assoc_id=0, account=self._parent, user=name, partition=partition)
-            inherited = associations.effective_qos(self.accounting, bare)
-            self._add_assoc(apply_to_assoc(bare, edits, inherited), edits, "User assocs", f"{name} in {self._parent}")
+            self._add_assoc(apply_to_assoc(bare, edits), edits, "User assocs", f"{name} in {self._parent}")
         return self._user_record(line, name, others)
 
     def _user_record(self, line: Line, name: str, others: dict[str, str]) -> Problem | None:
@@ -309,8 +308,7 @@ class Loading:
         self.notes.append(("Add Associations", where, ""))
 
     def _edit(self, assoc: Assoc, edits: Sequence[Edit], kind: str, name: str) -> None:
-        inherited = associations.effective_qos(self.accounting, assoc)
-        after = apply_to_assoc(assoc, edits, inherited)
+        after = apply_to_assoc(assoc, edits)
         self.report.compare(kind, name, assoc, after, edits)
         if after != assoc:
             self.accounting = changes.edit_assocs(self.accounting, {assoc.assoc_id}, lambda _: after)

@@ -134,7 +134,7 @@ def _account(context: Context, argv: Sequence[str]) -> Command:
                 flags=tuple(filter(None, words.other.get("flags", "").split(","))),
             )
             assoc = Assoc(assoc_id=0, account=name, parent=parent)
-            accounting = changes.add_account(accounting, account, apply_to_assoc(assoc, words.edits, ()))
+            accounting = changes.add_account(accounting, account, apply_to_assoc(assoc, words.edits))
         return accounting
 
     if not (yield from agree(context)):
@@ -215,7 +215,7 @@ def _user(context: Context, argv: Sequence[str]) -> Command:
         missing = [a for a in assocs if (a.account, a.user, a.partition) not in associations.index(accounting).assocs]
         accounting = changes.add_assocs(
             accounting,
-            [apply_to_assoc(a, words.edits, associations.effective_qos(accounting, a)) for a in missing],
+            [apply_to_assoc(each, words.edits) for each in missing],
         )
         for name in dict.fromkeys(assoc.user for assoc in assocs):
             first = next(assoc.account for assoc in assocs if assoc.user == name)
@@ -309,9 +309,7 @@ def _cluster(context: Context, argv: Sequence[str]) -> Command:
         root = associations.index(accounting).assocs[(associations.ROOT, "", "")]
         if context.site.config.cluster_name not in new:
             return accounting
-        return changes.edit_assocs(
-            accounting, {root.assoc_id}, lambda each: apply_to_assoc(each, words.edits, each.qos or ())
-        )
+        return changes.edit_assocs(accounting, {root.assoc_id}, lambda each: apply_to_assoc(each, words.edits))
 
     if not (yield from agree(context)):
         return 0

@@ -89,9 +89,8 @@ def _default_qos_problem(context: Context, words: Words, targets: Sequence[Assoc
     accounting = context.site.accounting
     bad = []
     for assoc in targets:
-        after = apply_to_assoc(assoc, words.edits, associations.effective_qos(accounting, assoc))
-        allowed = after.qos if after.qos is not None else associations.effective_qos(accounting, after)
-        if edit.value not in allowed:
+        after = apply_to_assoc(assoc, words.edits)
+        if edit.value not in associations.effective_qos(accounting, after):
             bad.append(assoc)
     if not bad:
         return []
@@ -109,10 +108,7 @@ def _edit_assocs(context: Context, words: Words, targets: Sequence[Assoc]) -> Ca
     ids = frozenset(assoc.assoc_id for assoc in targets)
 
     def change(accounting: Accounting) -> Accounting:
-        def edit(assoc: Assoc) -> Assoc:
-            return apply_to_assoc(assoc, words.edits, associations.effective_qos(accounting, assoc))
-
-        return changes.edit_assocs(accounting, ids, edit)
+        return changes.edit_assocs(accounting, ids, lambda assoc: apply_to_assoc(assoc, words.edits))
 
     return change
 

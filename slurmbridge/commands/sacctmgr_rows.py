@@ -24,6 +24,7 @@ def _source(site: Site, words: Words) -> values.Source:
         site.accounting,
         own_limits="woplimits" in words.switches,
         parents="wopinfo" not in words.switches,
+        raw_qos="withrawqos" in words.switches,
     )
 
 

@@ -23,18 +23,27 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     order: dict[str, int]
     own_limits: bool = False  # WOPLimits: only what is set on the association itself
     parents: bool = True  # False: WOPInfo
+    raw_qos: bool = False  # WithRawQOSLevel: what is stored, changes of what is inherited with + and -
 
     def tres(self, tres: Tres) -> str:
         return show_tres(tres, self.order)
 
 
-def source(config: ClusterConfig, accounting: Accounting, *, own_limits: bool = False, parents: bool = True) -> Source:
+def source(
+    config: ClusterConfig,
+    accounting: Accounting,
+    *,
+    own_limits: bool = False,
+    parents: bool = True,
+    raw_qos: bool = False,
+) -> Source:
     return Source(
         config=config,
         accounting=accounting,
         order=known_tres(config),
         own_limits=own_limits or not parents,
         parents=parents,
+        raw_qos=raw_qos,
     )
 
 
@@ -80,7 +89,8 @@ def assoc_row(assoc: Assoc, show: Source, depth: int = 0) -> dict[str, str]:
     limits = assoc.limits if own else associations.effective_limits(show.accounting, assoc)
     above = associations.ancestors(show.accounting, assoc)
     chain = (assoc,) if own else (assoc, *above)
-    qos = (tuple(sorted(assoc.qos or ())) if own else associations.effective_qos(show.accounting, assoc))  # fmt: skip
+    stored = own or show.raw_qos
+    qos = tuple(sorted(assoc.qos or ())) if stored else associations.effective_qos(show.accounting, assoc)
     records = associations.index(show.accounting).qos
     numbers = sorted(records[name].qos_id for name in qos if name in records)
     row = {

@@ -121,7 +121,7 @@ def remove_qos(accounting: Accounting, names: Collection[str]) -> Accounting:
     """Everywhere: as a record, in lists, as a default and in preemption."""
 
     def without(list_: Sequence[str]) -> tuple[str, ...]:
-        return tuple(name for name in list_ if name not in names)
+        return tuple(name for name in list_ if name.lstrip("+-") not in names)
 
     return replace(
         accounting,
@@ -129,12 +129,17 @@ def remove_qos(accounting: Accounting, names: Collection[str]) -> Accounting:
         assocs=tuple(
             replace(
                 each,
-                qos=None if each.qos is None else without(each.qos),
+                qos=None if each.qos is None else _left(each.qos, without(each.qos)),
                 default_qos="" if each.default_qos in names else each.default_qos,
             )
             for each in accounting.assocs
         ),
     )
+
+
+def _left(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...] | None:
+    """A list of changes of which nothing is left is no list."""
+    return None if not after and associations.is_change(before) else after
 
 
 def _mark_defaults(accounting: Accounting) -> Accounting:

@@ -127,11 +127,25 @@ def ancestors(accounting: Accounting, assoc: Assoc) -> tuple[Assoc, ...]:
 
 
 def effective_qos(accounting: Accounting, assoc: Assoc) -> tuple[str, ...]:
-    """The QOS that may be used: its own list, else the nearest one above; by name."""
+    """The QOS that may be used: its own list, else the nearest one above with what was changed since; by name."""
+    changed: list[tuple[str, ...]] = []
+    names: set[str] = set()
     for each in (assoc, *ancestors(accounting, assoc)):
-        if each.qos is not None:
-            return tuple(sorted(each.qos))
-    return ()
+        if each.qos is None:
+            continue
+        if not is_change(each.qos):
+            names = set(each.qos)
+            break
+        changed.append(each.qos)
+    for change in reversed(changed):
+        for name in change:
+            names = names | {name[1:]} if name[0] == "+" else names - {name[1:]}
+    return tuple(sorted(names))
+
+
+def is_change(qos: tuple[str, ...]) -> bool:
+    """Whether a list says how it differs from the one above instead of being one."""
+    return bool(qos) and qos[0][0] in "+-"
 
 
 def default_qos(accounting: Accounting, assoc: Assoc) -> str:
