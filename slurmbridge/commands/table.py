@@ -45,7 +45,7 @@ COMMANDS: dict[str, Entry] = {
     "sdiag": Entry(module="slurmbridge.commands.sdiag"),
     "seff": Entry(module="slurmbridge.commands.seff"),
     "scrontab": Entry(module="slurmbridge.commands.scrontab"),
-    "strigger": Entry(missing="programs started by events"),
+    "strigger": Entry(module="slurmbridge.commands.strigger"),
 }
 """By command name; the wheel has a trampoline for each but `slurmbridge`."""
 
