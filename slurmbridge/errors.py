@@ -76,6 +76,10 @@ class SlurmErrno(enum.Enum):
     INVALID_GRES_MIX = ("Invalid GRES specification (with and without type identification)", 422)
     NO_DEFAULT_PARTITION = ("No partition specified or system default partition", 422)
     GROUP_NOT_ALLOWED = ("User's group not permitted to use this partition", 403)
+    INVALID_CPU_COUNT = ("CPU count specification invalid", 422)
+    INVALID_TIME_VALUE = ("Invalid time specified", 422)
+    JOB_NOT_RUNNING = ("Job is not running", 409)
+    UNSPECIFIED = ("Unspecified error", 422)
     BAD_TASK_COUNT = ("Task count specification invalid", 422)
 
     @property

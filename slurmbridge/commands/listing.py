@@ -6,12 +6,14 @@ No command of its own; each function yields nothing or computes one value from a
 from __future__ import annotations
 
 import datetime
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from slurmbridge import SLURM_VERSION
 from slurmbridge.commands.effects import Call, Print, Site
+from slurmbridge.fields.layout import AT_ONCE
 from slurmbridge.fields.structured import Value, framed, to_json, to_yaml
 from slurmbridge.fields.view import View
 from slurmbridge.submit import getopt
@@ -81,6 +83,13 @@ def bitstr_length(call: Call) -> int:
 def date_line(call: Call, site: Site, now: float) -> str:
     """`Sun Nov 29 21:20:53 2026`."""
     return datetime.datetime.fromtimestamp(int(now), time_zone(call, site)).strftime("%a %b %d %H:%M:%S %Y") + "\n"
+
+
+def in_pieces(lines: Iterable[str]) -> Iterator[Print]:
+    """Lines with their ends, as they come, a hundred at a time: others are served between them."""
+    left = iter(lines)
+    while some := list(itertools.islice(left, AT_ONCE)):
+        yield Print("".join(some))
 
 
 def errors(*lines: str) -> Iterator[Print]:

@@ -24,7 +24,7 @@ from slurmbridge.fields.account_json import account_record
 from slurmbridge.fields.accounting import AccountRow
 from slurmbridge.fields.structured import Value, element
 from slurmbridge.fields.view import View
-from slurmbridge.lang import arrays
+from slurmbridge.lang import arrays, times
 from slurmbridge.model.job import Job, Step, StepId
 from slurmbridge.model.states import JobState
 from slurmbridge.model.units import UNLIMITED
@@ -36,6 +36,8 @@ def main(call: Call, site: Site) -> Command:
     if isinstance(wanted, Stop):
         yield from wanted.effects()
         return wanted.exit_code
+    if wanted.verbose:
+        yield Print(_window(wanted, call, site), 2)
     view = listing.make_view(
         call, site, convert=wanted.convert, unit=wanted.unit, expand_patterns=wanted.expand_patterns
     )
@@ -53,6 +55,14 @@ def main(call: Call, site: Site) -> Command:
         return 0
     yield from _print(account_rows(rows, wanted, view), wanted, view)
     return 0
+
+
+def _window(wanted: Wanted, call: Call, site: Site) -> str:
+    """-v: between which moments it is looked."""
+    zone, start, end = listing.time_zone(call, site), wanted.filter.start, wanted.filter.end
+    until = times.render(call.now if end is None else end, zone, "%a %b %d %H:%M:%S %Y")
+    since = times.render(start, zone, "%a %b %d %H:%M:%S %Y") if start else "Epoch 0"
+    return f"sacct: Jobs Eligible in the time window from {since} to {until}\n"
 
 
 def _records(rows: Iterable[AccountRow], view: View) -> Iterator[Value]:
@@ -78,13 +88,13 @@ def passes(job: Job, wanted: Wanted, view: View) -> bool:
     row = AccountRow(job=job)
     if wanted.groups is not None and spec.gid not in wanted.groups:
         return False
-    if wanted.reasons is not None and job.reason not in wanted.reasons:
+    if wanted.reasons is not None and acc.reason(row) not in wanted.reasons:
         return False
     if wanted.assocs is not None and str(spec.assoc_id) not in wanted.assocs:
         return False
     if wanted.constraints is not None and not any(name in (spec.features or "") for name in wanted.constraints):
         return False
-    if wanted.flags is not None and wanted.flags.isdisjoint(acc.flags(row).split(",")):
+    if wanted.flags is not None and wanted.flags.isdisjoint(acc.flags(row).lower().split(",")):
         return False
     if not _within(acc.alloc_nodes(row), wanted.nodes_range) or not _within(acc.alloc_cpus(row), wanted.cpus_range):
         return False
@@ -140,7 +150,10 @@ def _steps_asked_for(job: Job, wanted: Wanted) -> set[int | None] | None:
     for number, part, step in wanted.filter.job_ids:
         if number not in (job.job_id, job.array_job_id, job.het_job_id):
             continue
-        if part is not None and part not in (job.array_task_id, job.het_offset if job.het_job_id else None):
+        if part is not None and not (wanted.whole_het and job.het_job_id):
+            if part not in (job.array_task_id, job.het_offset if job.het_job_id else None):
+                continue
+        elif part is None and wanted.whole_het is False and job.het_offset and number != job.job_id:
             continue
         asked.add(step)
     return asked
@@ -167,23 +180,24 @@ def _batch_step(job: Job) -> Step:
 def _print(rows: Iterable[AccountRow], wanted: Wanted, view: View) -> Iterator[Print]:
     placed = wanted.placed
     getters = [each.column.get for each in placed]
-    lines: list[str] = []
     if wanted.parsable:
-        end = wanted.delimiter if wanted.parsable == 1 else ""
+        between, end = wanted.delimiter, (wanted.delimiter if wanted.parsable == 1 else "") + "\n"
         if wanted.header:
-            lines.append(wanted.delimiter.join(each.column.name for each in placed) + end)
-        lines.extend(wanted.delimiter.join([get(row, view) for get in getters]) + end for row in rows)
+            yield Print(between.join(each.column.name for each in placed) + end)
+        yield from listing.in_pieces(between.join([get(row, view) for get in getters]) + end for row in rows)
     else:
         if wanted.header:
-            lines.extend(columns.header(placed))
-        lines.extend("".join([columns.cell(each.column.get(row, view), each) for each in placed]) for row in rows)
-    if lines:
-        yield Print("\n".join(lines) + "\n")
+            yield Print("".join(line + "\n" for line in columns.header(placed)))
+        cell = columns.cell
+        yield from listing.in_pieces(
+            "".join([cell(get(row, view), each) for get, each in zip(getters, placed, strict=True)]) + "\n"
+            for row in rows
+        )
 
 
 def _stored(rows: Iterable[JobRow], wanted: Wanted, call: Call, site: Site) -> Iterator[Print]:
     """Scripts or environments, of jobs whose owner (or an operator) asks."""
-    for row in reversed(list(rows)):
+    for row in rows:
         job = row.job
         if call.uid != job.spec.uid and not site.is_operator(call.uid):
             continue

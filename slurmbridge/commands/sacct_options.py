@@ -74,6 +74,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     unit: str = ""
     expand_patterns: bool = False
     whole_het: bool | None = None
+    verbose: bool = False
     show: str = ""  # "script", "env"
     document: str = ""  # "json", "yaml"
     elsewhere: bool = False  # only clusters that are not this one
@@ -112,7 +113,8 @@ def _immediate(key: str, value: str | None) -> Stop | None:
     if key in texts:
         return Stop(stdout=texts[key](), exit_code=0)
     if key in ("json", "yaml"):
-        return listing.structured_stop("sacct", key, value)
+        stop = listing.structured_stop("sacct", key, value)
+        return None if stop is None else msgspec.structs.replace(stop, exit_code=0)
     return None
 
 
@@ -129,9 +131,13 @@ def _table(cells: list[str], width: int) -> str:
 
 
 def _typed(call: Call, site: Site, values: dict[str, str], picked: str, formats: str | None) -> Wanted | Stop:
-    if "completion" in values or "file" in values:
+    if "file" in values:
+        return Stop(stderr=(f"{values['file']} is not a valid file",))
+    if "completion" in values:
         return Stop(stderr=("Slurm job completion is disabled",))
     show = "script" if "batch-script" in values else "env" if "env-vars" in values else ""
+    if {"batch-script", "env-vars"} <= set(values):
+        return Stop(stderr=("sacct: fatal: Options --batch-script and --env-vars are mutually exclusive",))
     if show and not picked:
         what = "job scripts" if show == "script" else "job environment"
         text = f"When requesting {what} you must also request specific jobs with the '-j' option."
@@ -139,9 +145,9 @@ def _typed(call: Call, site: Site, values: dict[str, str], picked: str, formats:
     placed = _columns(call, values, formats)
     if isinstance(placed, Stop):
         return placed
-    unit = values.get("units", "")
-    if unit and (len(unit) != 1 or unit.upper() not in "KMGTP"):
-        text = f"sacct: error: Invalid unit type '{unit}'. Possible options are 'KMGTP'"
+    unit = values.get("units", "K")[:1] if "units" in values else ""
+    if "units" in values and (not unit or unit.upper() not in "KMGTP"):
+        text = "sacct: error: Invalid unit type '" + (f"{unit}'. Possible options are 'KMGTP'" if unit else "")
         return Stop(stderr=(text, "sacct: fatal: Invalid unit type"))
     chosen = _filter(call, site, values, picked)
     if isinstance(chosen, Stop):
@@ -152,6 +158,15 @@ def _typed(call: Call, site: Site, values: dict[str, str], picked: str, formats:
     reasons = _reasons(values.get("reason"))
     if isinstance(reasons, Stop):
         return reasons
+    flags = _flags(values.get("flags"))
+    if isinstance(flags, Stop):
+        return flags
+    if any(not is_number(word) for word in listing.words(values.get("associations", ""))):
+        return Stop(stderr=("sacct: error: Failed to unpack DBD_GET_JOBS_COND message",))
+    whole = values.get("whole-hetjob")
+    if whole and whole.lower() not in ("yes", "no"):
+        text = f'sacct: error: Invalid --whole-hetjob value "{whole}". Valid values: [yes|no].'
+        return Stop(stderr=(text,))
     nodes_range = _range(values.get("nnodes"), "node")
     cpus_range = _range(values.get("ncpus"), "cpu")
     limits = _limits(values)
@@ -159,7 +174,6 @@ def _typed(call: Call, site: Site, values: dict[str, str], picked: str, formats:
         if isinstance(each, Stop):
             return each
     clusters = listing.words(values.get("clusters", ""))
-    whole = values.get("whole-hetjob")
     return Wanted(
         filter=chosen,
         document=next((kind for kind in reversed(list(values)) if kind in ("json", "yaml")), ""),
@@ -167,7 +181,7 @@ def _typed(call: Call, site: Site, values: dict[str, str], picked: str, formats:
         groups=groups,
         reasons=reasons,
         constraints=_set(values.get("constraints")),
-        flags=_set(values.get("flags")),
+        flags=flags,
         assocs=_set(values.get("associations")),
         nodes_range=None if isinstance(nodes_range, Stop) else nodes_range,
         cpus_range=None if isinstance(cpus_range, Stop) else cpus_range,
@@ -183,8 +197,9 @@ def _typed(call: Call, site: Site, values: dict[str, str], picked: str, formats:
         unit=unit.upper(),
         expand_patterns="expand-patterns" in values,
         whole_het=None if whole is None else whole.lower() != "no",
+        verbose="verbose" in values,
         show=show,
-        elsewhere=bool(clusters) and not {"all", site.config.cluster_name} & set(clusters),
+        elsewhere="clusters" in values and not {"all", site.config.cluster_name} & set(clusters),
     )
 
 
@@ -194,7 +209,7 @@ def _columns(call: Call, values: dict[str, str], formats: str | None) -> list[co
         parts.append(columns.BRIEF)
     if "long" in values:
         parts.append(columns.LONG)
-    spec = ",".join(parts) if parts else call.env.get("SACCT_FORMAT") or columns.DEFAULT
+    spec = ",".join(parts) if parts else call.env.get("SACCT_FORMAT", columns.DEFAULT)
     placed, bad = columns.place(spec)
     return placed if bad is None else Stop(stderr=(f'sacct: error: Invalid field requested: "{bad}"',))
 
@@ -202,15 +217,17 @@ def _columns(call: Call, values: dict[str, str], formats: str | None) -> list[co
 def _filter(call: Call, site: Site, values: dict[str, str], picked: str) -> JobFilter | Stop:
     zone = listing.time_zone(call, site)
     try:
-        start = times.parse(values["starttime"], call.now, zone, True) if "starttime" in values else None
-        end = times.parse(values["endtime"], call.now, zone, True) if "endtime" in values else None
+        start = times.parse(values["starttime"], call.now, zone, True) if values.get("starttime") else None
+        end = times.parse(values["endtime"], call.now, zone, True) if values.get("endtime") else None
     except LangError as error:
         return Stop(stderr=(error.message,))
     if start is None and not picked:
         today = datetime.datetime.fromtimestamp(call.now, zone).replace(hour=0, minute=0, second=0, microsecond=0)
         start = int(call.now if values.get("state") else today.timestamp())
-    if start is not None and end is not None and start > end:
-        first, last = times.render(start, zone), times.render(end, zone)
+    if values.get("state") and end is None:
+        end = start
+    if start is not None and start > (call.now if end is None else end):
+        first, last = times.render(start, zone), times.render(call.now if end is None else end, zone)
         return Stop(stderr=(f"sacct: error: Start time ({first}) requested is after end time ({last}).",))
     job_ids: list[tuple[int, int | None, int | None]] = []
     for word in listing.words(picked):
@@ -272,6 +289,8 @@ def parse_job(word: str) -> tuple[int, int | None, int | None] | str:
             return f"{word}: JobID includes unexpected non-numeric characters"
         part = int(match[3])
     step: int | None = None
+    if not int(match[1]):
+        return f"{word}: JobID can not be zero"
     if match[4] is not None:
         if not match[4]:
             return f"{word}: StepID must not be an empty string"
@@ -292,9 +311,9 @@ def _users(call: Call, site: Site, values: dict[str, str], by_job: bool) -> tupl
     for word in listing.words(text):
         if word == "all":
             return None
-        uid = site.user_id(word)
-        if uid is None and is_number(word) and len(word) < 11 and site.user_name(int(word)) != word:
-            uid = int(word)
+        uid = int(word) if is_number(word) and len(word) < 11 else site.user_id(word)
+        if uid is not None and site.user_name(uid) == str(uid):
+            uid = None
         if uid is None:
             return Stop(stderr=(f"sacct: error: Invalid user id: {word}",))
         found.append(uid)
@@ -344,8 +363,20 @@ def _limits(values: dict[str, str]) -> tuple[int, int] | Stop | None:
         low = durations.parse_minutes(values["timelimit-min"])
         high = durations.parse_minutes(values["timelimit-max"]) if "timelimit-max" in values else low
     except LangError:
-        return Stop(stderr=("sacct: error: Invalid time limit specification",))
+        return Stop(stderr=("sacct: fatal: Invalid time limit specification",))
     return low, high
+
+
+FLAGS = ("none", "schedsubmit", "schedmain", "schedbackfill", "startreceived")
+
+
+def _flags(text: str | None) -> frozenset[str] | Stop | None:
+    if text is None:
+        return None
+    for word in listing.words(text):
+        if word.lower() not in FLAGS:
+            return Stop(stderr=(f"sacct: error: str_2_job_flags: Invalid job flag {word}",))
+    return frozenset(word.lower() for word in listing.words(text))
 
 
 def _set(text: str | None) -> frozenset[str] | None:

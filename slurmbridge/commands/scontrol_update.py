@@ -86,6 +86,17 @@ def _update_job(eyes: Eyes, name: str, by_name: bool, rest: list[str]) -> Comman
     for word in rest:
         if word.lower() == "resetaccruetime":
             word += "=yes"
+        elif word.lower() == "nice":
+            word += "="
+        key, _, value = word.partition("=")
+        if len(key) >= 4 and "userid".startswith(key.lower()):  # beside JobName
+            if eyes.site.user_id(value) is None:
+                yield from complain(eyes, f"Invalid UserID: {value}", "Request aborted")
+                return 1
+            continue
+        if key.lower() in ("numnodes", "reqnodes") and not value[:1].isdigit():
+            yield from complain(eyes, f'scontrol: error: "{value}" is not a valid node count')
+            return 0
         read = _read_job_word(eyes, word, targets)
         if isinstance(read, tuple):
             fields.append(read)
@@ -144,6 +155,10 @@ def _read_job_word(eyes: Eyes, word: str, targets: Sequence[Target | None]) -> t
     try:
         return field.key, update_job.parse_value(field, value, lambda text: read_moment(eyes, text))
     except LangError as error:
+        if field.typed == "moment":
+            return [error.message, "No changes specified"]
+        if field.typed == "mail":
+            return [f"Invalid MailType: {value}"]
         return [f"scontrol: error: {error.message}"]
 
 

@@ -70,19 +70,19 @@ def _jobs(call: Call, site: Site, wanted: Wanted) -> Command:
     if wanted.header:
         yield Print(layout.header + "\n")
     keys, bad = squeue_order.parse_sort(wanted.sort or squeue_order.DEFAULT)
+    if any(letter == "b" for letter, _ in keys):
+        yield Print("squeue: Invalid sort specification: b\n", 2)
     if bad is not None:
         yield Print(f"squeue: error: Invalid sort specification: {bad}\n", 2)
         return 1
-    if any(letter == "b" for letter, _ in keys):
-        yield Print("squeue: Invalid sort specification: b\n", 2)
+    if wanted.each_partition:
+        rows = list(_by_partition(rows))
     if wanted.only_state and not wanted.sort:
         rows.sort(key=lambda job: (job.is_pending is False, -job.job_id))
     else:
         rows = squeue_order.order(rows, keys, view)
     if wanted.only_state:
         rows = [replace(job, array_limit=0) if job.tasks else job for job in rows]
-    if wanted.each_partition:
-        rows = list(_by_partition(rows))
     if wanted.each_task:
         rows = list(_by_task(rows))
     for piece in layout.pieces(rows, view):

@@ -105,6 +105,15 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     structured: str = ""  # json, yaml
 
 
+_BESIDE_STATES = frozenset(
+    {"accounts", "licenses", "me", "name", "nodelist", "notme", "partitions", "qos", "reservation", "steps", "user"}
+)
+_ONLY_STATE = (
+    "squeue: fatal: Option --only-job-state only works alone, with -j (--jobs) and/or -t (--states) parameters, "
+    "parameters for cluster/federation selection, and the printing options."
+)
+
+
 def read(call: Call, site: Site) -> tuple[Wanted | Stop, tuple[str, ...]]:
     """The request, and notes for stderr that do not stop it."""
     argv = listing.join_optional(call.argv[1:], "js", ("jobs", "job", "steps", "step"), "ahlrvP")
@@ -124,7 +133,9 @@ def read(call: Call, site: Site) -> tuple[Wanted | Stop, tuple[str, ...]]:
     from_env = set(values)
     for given in parsed.options:
         if given.key in ("format", "Format") and {"format", "Format"} - {given.key} & values.keys() - from_env:
-            return Stop(stderr=("squeue: error: -O (--Format) is incompatible with -o (--format)",)), ()
+            names = "-O (--Format)", "-o (--format)"
+            this, other = names if given.key == "Format" else names[::-1]
+            return Stop(stderr=(f"squeue: error: {this} is incompatible with {other}",)), ()
         values[given.key] = given.value
         from_env.discard(given.key)
     if "long" in values and ("format" in values or "Format" in values):
@@ -187,6 +198,8 @@ def _typed(
     users, not_users = _users(call, site, values, notes)
     show_steps, start = "steps" in values, "start" in values
     only_state = "only-job-state" in values
+    if only_state and _BESIDE_STATES & {given.key for given in parsed.options}:
+        return Stop(stderr=(_ONLY_STATE,))
     layout, named = _format(call, values, show_steps=show_steps, start=start, only_state=only_state)
     if start and wanted_states is None:
         wanted_states = frozenset({"PENDING"})
@@ -222,7 +235,7 @@ def _typed(
         iterate=iterate,
         verbose=parsed.count("verbose"),
         names_cluster=values.get("clusters") is not None and "noheader" not in values,
-        structured="json" if "json" in values else "yaml" if "yaml" in values else "",
+        structured=next((key for key in reversed(list(values)) if key in ("json", "yaml")), ""),
     )
 
 
@@ -273,7 +286,7 @@ def _jobs(text: str) -> tuple[JobPick, ...] | Stop:
     for word in _outside_brackets(text):
         match = _JOB.fullmatch(word)
         if match is None or int(match[1]) == 0:
-            return Stop(stderr=(f"squeue: error: Invalid job id: {word}",))
+            return Stop(stderr=(f"squeue: error: Invalid job id: {word.partition(',')[0]}",))
         picks.append(JobPick(int(match[1]), _int(match[2]), _int(match[3])))
     return tuple(picks)
 

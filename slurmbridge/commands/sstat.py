@@ -91,7 +91,7 @@ def main(call: Call, site: Site) -> Command:
             yield Print(texts[given.key]())
             return 0
     if scan.problem:
-        yield from listing.errors(*getopt.complain("sstat", scan.problem).lines)
+        yield from listing.errors(*getopt.complain("sstat", scan.problem, hint="").lines)
         return 1
     parsed = scan.parsed
     asked = [word for value in parsed.all("jobs") for word in listing.words(value or "")] + list(parsed.operands)
@@ -158,7 +158,7 @@ def _steps(
     job = _job(number, part, site)
     running = sorted(site.steps(job.job_id), key=text.step_order) if job is not None else []
     if job is None or not running:
-        yield f"couldn't get steps for JobId={label}"
+        yield f"couldn't get steps for JobId={label}" if job is None else f"No steps running for JobId={label}"
         return
     if call.uid != job.spec.uid and not site.is_operator(call.uid):
         first = text.step_label(running[-1].step_id)

@@ -6,7 +6,7 @@ or the refusal. Which key means which function is in `update_job`. Follows scont
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from slurmbridge.commands.update_tally import retally
 from slurmbridge.errors import LangError, SlurmErrno
-from slurmbridge.lang import constraints, dependencies, gres, hostlist, licenses, mail
+from slurmbridge.lang import constraints, dependencies, gres, hostlist, licenses
 from slurmbridge.model.accounts import Accounting
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import GpuNeed, GpuScope, Job
@@ -33,6 +33,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     accounting: Accounting
     now: float
     is_operator: bool
+    reservations: Collection[str] = ()  # names
 
 
 def _spec(job: Job, **changes: Any) -> Job:
@@ -79,6 +80,49 @@ def change_time_limit(job: Job, minutes: int, context: Context) -> Answer:
     return replace(changed, time_limit_end=end)
 
 
+def refuse(errno: SlurmErrno) -> Callable[[Job, Any, Context], Answer]:
+    """Keys that Slurm knows and that mean nothing here."""
+
+    def apply(job: Job, value: Any, context: Context) -> Answer:
+        return errno
+
+    return apply
+
+
+def change_time_min(job: Job, minutes: int, context: Context) -> Answer:
+    limit = UNLIMITED if job.spec.time_limit is None else job.spec.time_limit
+    return SlurmErrno.INVALID_TIME_MIN if minutes > limit else _spec(job, time_min=minutes or None)
+
+
+def change_end(job: Job, moment: int, context: Context) -> Answer:
+    """Of a running job: the time limit that ends it then."""
+    if job.is_pending or job.start_time is None:
+        return SlurmErrno.JOB_NOT_RUNNING
+    minutes = max(int(moment - job.start_time - job.pre_suspend_s), 0) // 60
+    return change_time_limit(job, minutes, context)
+
+
+def change_reservation(job: Job, name: str, context: Context) -> Answer:
+    if name and name not in context.reservations:
+        return SlurmErrno.RESERVATION_INVALID
+    return _spec(job, reservation=name)
+
+
+def change_node_cpus(job: Job, count: int, context: Context) -> Answer:
+    return _spec(job, pn_min_cpus=count) if count else job
+
+
+def change_work_dir(job: Job, folder: str, context: Context) -> Answer:
+    """Relative paths of output files move with it."""
+    old, spec = job.spec.work_dir, job.spec
+    moved = {
+        field: folder + path[len(old) :]
+        for field, path in (("std_out", spec.std_out), ("std_err", spec.std_err))
+        if path and path.startswith(old + "/")
+    }
+    return _spec(job, work_dir=folder, **moved)
+
+
 def change_priority(job: Job, priority: int, context: Context) -> Answer:
     if priority == UNLIMITED:
         return _release(job, context)
@@ -112,6 +156,8 @@ def change_nice(job: Job, nice: int, context: Context) -> Answer:
 
 def change_partition(job: Job, names: str, context: Context) -> Answer:
     wanted = tuple(name for name in names.split(",") if name)
+    if not names:
+        wanted = tuple(each.name for each in context.config.partitions if each.default)[:1]
     if not wanted or any(context.config.partition(name) is None for name in wanted):
         return SlurmErrno.INVALID_PARTITION_NAME
     return _spec(job, partitions=wanted)
@@ -125,9 +171,11 @@ def change_account(job: Job, account: str, context: Context) -> Answer:
 
 
 def change_qos(job: Job, qos: str, context: Context) -> Answer:
+    found = associations.find(context.accounting, job.spec.user, job.spec.account)
+    if not qos and found is not None:
+        qos = associations.default_qos(context.accounting, found)
     if not any(each.name == qos.lower() for each in context.accounting.qos):
         return SlurmErrno.INVALID_QOS
-    found = associations.find(context.accounting, job.spec.user, job.spec.account)
     if found is not None and not context.is_operator:
         if qos.lower() not in associations.effective_qos(context.accounting, found):
             return SlurmErrno.INVALID_QOS
@@ -138,16 +186,19 @@ def change_nodes(job: Job, bounds: tuple[int, int], context: Context) -> Answer:
     if not job.is_pending:
         return SlurmErrno.NOT_SUPPORTED
     least, most = bounds
-    if most and most < least:
+    if not least or (most and most < least):
         return SlurmErrno.INVALID_NODE_COUNT
     changed = _spec(job, min_nodes=least, max_nodes=most or None, node_counts=())
     spec = changed.spec
     if not spec.ntasks_given and spec.num_tasks < least:
         spec = replace(spec, num_tasks=least, min_cpus=max(spec.min_cpus, least * spec.cpus_per_task))
+    spec = replace(spec, min_cpus=max(spec.min_cpus, least))
     return replace(changed, spec=retally(spec, context.config))
 
 
 def change_tasks(job: Job, tasks: int, context: Context) -> Answer:
+    if not tasks:
+        return SlurmErrno.INVALID_CPU_COUNT
     spec = replace(job.spec, num_tasks=tasks, ntasks_given=True)
     cpus = 1 if spec.overcommit else tasks * spec.cpus_per_task
     return replace(job, spec=retally(replace(spec, min_cpus=max(cpus, spec.min_nodes)), context.config))
@@ -158,9 +209,10 @@ def change_cpus(job: Job, bounds: tuple[int, int], context: Context) -> Answer:
 
 
 def change_cpus_per_task(job: Job, count: int, context: Context) -> Answer:
+    if not count:
+        return SlurmErrno.INVALID_CPU_COUNT
     spec = replace(
-        job.spec, cpus_per_task=count, cpus_per_task_given=True, min_cpus=job.spec.num_tasks * count,
-        pn_min_cpus=max(count * max(job.spec.ntasks_per_node, 1), 1),
+        job.spec, cpus_per_task=count, cpus_per_task_given=True, min_cpus=job.spec.num_tasks * count
     )  # fmt: skip
     return replace(job, spec=retally(spec, context.config))
 
@@ -182,7 +234,7 @@ def gres_in(scope: GpuScope) -> Callable[[Job, str, Context], Answer]:
               GpuScope.TASK: "tres_per_task"}  # fmt: skip
 
     def apply(job: Job, text: str, context: Context) -> Answer:
-        if not text or text.lower() == "none":
+        if not text:
             return replace(job, spec=retally(replace(job.spec, **{fields[scope]: ""}, gpu=None), context.config))
         try:
             asked: GresRequest = gres.parse_gres(text, "tres" if text.startswith("gres") else "gres")
@@ -191,6 +243,8 @@ def gres_in(scope: GpuScope) -> Callable[[Job, str, Context], Answer]:
         if any(term.name not in context.config.gres_types for term in asked.terms):
             return SlurmErrno.INVALID_GRES
         need = _gpu_need(asked, scope)
+        if need is not None and scope is GpuScope.JOB and need.count < job.spec.min_nodes:
+            return SlurmErrno.INVALID_GRES
         return replace(job, spec=retally(replace(job.spec, **{fields[scope]: asked.text}, gpu=need), context.config))
 
     return apply
@@ -240,8 +294,7 @@ def node_list_in(field: str) -> Callable[[Job, str, Context], Answer]:
 
 def change_begin(job: Job, moment: int, context: Context) -> Answer:
     if moment <= context.now:
-        begin = None
-        eligible = context.now if job.priority else None
+        begin, eligible = None, context.now
     else:
         begin, eligible = moment, None
     request = replace(job.spec.request, begin=begin)
@@ -249,7 +302,9 @@ def change_begin(job: Job, moment: int, context: Context) -> Answer:
 
 
 def change_deadline(job: Job, moment: int, context: Context) -> Answer:
-    return SlurmErrno.INVALID_TIME_LIMIT if 0 < moment <= context.now else _spec(job, deadline=moment or None)
+    if 0 < moment <= context.now:
+        return SlurmErrno.INVALID_TIME_VALUE
+    return _spec(job, deadline=moment or None) if context.is_operator else SlurmErrno.ACCESS_DENIED
 
 
 def change_dependency(job: Job, text: str, context: Context) -> Answer:
@@ -297,7 +352,8 @@ def change_requeue(job: Job, value: bool, context: Context) -> Answer:
 
 def output_in(field: str) -> Callable[[Job, str, Context], Answer]:
     def apply(job: Job, text: str, context: Context) -> Answer:
-        path = text if text.startswith("/") else f"{job.spec.work_dir}/{text}"
+        joined = not text.startswith("/") and job.spec.work_dir.startswith("/")
+        path = f"{job.spec.work_dir}/{text}" if joined else text
         return _spec(job, request=replace(job.spec.request, **{field.replace("_", ""): text}), **{field: path})
 
     return apply
@@ -307,8 +363,8 @@ def change_switches(job: Job, value: tuple[int, int], context: Context) -> Answe
     return _spec(job, switches=value[0], switches_wait=value[1])
 
 
-def change_mail(job: Job, text: str, context: Context) -> Answer:
-    return _spec(job, mail_type=mail.parse(text) if text else ())
+def change_mail(job: Job, events: tuple[str, ...], context: Context) -> Answer:
+    return _spec(job, mail_type=events)
 
 
 def change_reset_accrue(job: Job, value: bool, context: Context) -> Answer:

@@ -39,7 +39,9 @@ def _memory(spec: JobSpec, nodes: int, old: int) -> int:
     if memory.mib == 0:
         return old
     gpus = sum(amount for name, amount in _gpus(spec, nodes) if name == "gres/gpu") // 1000
-    return memory.mib * {MemoryPer.NODE: nodes, MemoryPer.CPU: spec.min_cpus, MemoryPer.GPU: gpus}[memory.per]
+    return (
+        memory.mib * {MemoryPer.NODE: nodes, MemoryPer.CPU: max(spec.min_cpus, nodes), MemoryPer.GPU: gpus}[memory.per]
+    )
 
 
 def _gpus(spec: JobSpec, nodes: int) -> list[tuple[str, int]]:

@@ -50,14 +50,14 @@ class Changes:
         outcomes: list[Outcome] = []
         jobs: list[Job] = []
         after: list[Callable[[], None]] = []
-        new_ids = False
+        new_ids, operator = False, self.core.memory.is_operator(call.uid)
         for change in changes:
             results: list[tuple[str, SlurmErrno | None]] = []
             for target in self._targets(change):
                 if target.job is None:
                     results.append((target.label, SlurmErrno.INVALID_JOB_ID))
                     continue
-                if not self._may(call, change, target.job):
+                if not self._may(call, target.job, operator):
                     results.append((target.label, self._denied(change)))
                     continue
                 job = target.job
@@ -67,7 +67,7 @@ class Changes:
                         results.append((target.label, SlurmErrno.JOB_ID_EXHAUSTED))
                         continue
                     records, job = split
-                    answer = self._apply(call, change, job)
+                    answer = self._apply(call, change, job, operator)
                     if isinstance(answer, SlurmErrno):
                         results.append((target.label, answer))
                         continue
@@ -78,7 +78,7 @@ class Changes:
                     if not answer.jobs:
                         jobs.append(job)
                 else:
-                    answer = self._apply(call, change, job)
+                    answer = self._apply(call, change, job, operator)
                     if isinstance(answer, SlurmErrno):
                         results.append((target.label, answer))
                         continue
@@ -153,20 +153,16 @@ class Changes:
 
     # ---- whether ----
 
-    def _may(self, call: Call, change: Change, job: Job) -> bool:
-        memory = self.core.memory
-        if call.uid == job.spec.uid or memory.is_operator(call.uid):
-            return True
-        return memory.coordinates(call.uid, job.spec.account)
+    def _may(self, call: Call, job: Job, operator: bool) -> bool:
+        return operator or call.uid == job.spec.uid or self.core.memory.coordinates(call.uid, job.spec.account)
 
     def _denied(self, change: Change) -> SlurmErrno:
         return SlurmErrno.USER_ID_MISSING if change.verb == "update" else SlurmErrno.ACCESS_DENIED
 
     # ---- what ----
 
-    def _apply(self, call: Call, change: Change, job: Job) -> control.Answer:
+    def _apply(self, call: Call, change: Change, job: Job, operator: bool) -> control.Answer:
         now = self.core.clock()
-        operator = self.core.memory.is_operator(call.uid)
         match change.verb:
             case "cancel":
                 if change.het_offset is not None and (job.is_pending or change.het_offset == 0):

@@ -237,7 +237,12 @@ def alloc_tres(row: AccountRow, view: View) -> str:
             pair for pair in (row.job.allocation.tres if row.job.allocation else ()) if pair[0] != "billing"
         )
         return tres_text(held, view)
-    return tres_text(row.job.allocation.tres, view) if row.job.allocation is not None else ""
+    if row.job.allocation is None:
+        return ""
+    held = row.job.allocation.tres
+    if row.job.het_job_id:  # components are not billed one by one
+        held = tuple(pair for pair in held if pair[0] != "billing")
+    return tres_text(held, view)
 
 
 def req_memory(row: AccountRow, view: View) -> str:
@@ -245,7 +250,9 @@ def req_memory(row: AccountRow, view: View) -> str:
 
 
 def flags(row: AccountRow) -> str:
-    return "SchedMain,StartReceived" if row.job.allocation is not None else "StartReceived"
+    if row.job.allocation is None:
+        return "StartReceived"
+    return f"{'SchedBackfill' if row.job.het_job_id else 'SchedMain'},StartReceived"
 
 
 def energy(row: AccountRow) -> str:

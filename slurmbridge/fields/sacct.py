@@ -329,8 +329,8 @@ def place(spec: str) -> tuple[list[Placed], str | None]:
     """Columns of a --format list (`jobid%-15,state%20`), and the first name that is none."""
     placed: list[Placed] = []
     for word in spec.split(","):
-        if not word:
-            continue
+        if not word:  # the list ends there
+            break
         name, percent, rest = word.partition("%")
         if name.lower() == "all":
             placed.extend(Placed(column, column.width, column.left) for column in COLUMNS)

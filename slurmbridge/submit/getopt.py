@@ -87,8 +87,8 @@ class OptTable:
         found = self._beginnings.get(name)
         if found is None:
             matches = [opt for long, opt in self.by_long.items() if long.startswith(name) and not opt.whole]
-            if len({(opt.name, opt.arg) for opt in matches}) == 1:
-                matches = matches[:1]
+            first = matches[:1]  # others that mean the same as the first are not worth a word
+            matches = first + [opt for opt in matches[1:] if (opt.name, opt.arg) != (first[0].name, first[0].arg)]
             found = tuple(matches)
             if len(self._beginnings) < 1024:
                 self._beginnings[name] = found

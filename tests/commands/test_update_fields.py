@@ -79,7 +79,16 @@ def test_users_lengthen_waiting_jobs_and_shorten_running_ones() -> None:
         (("Gres", "tape:1"), SlurmErrno.INVALID_GRES),
         (("Licenses", "nosuch"), SlurmErrno.INVALID_LICENSES),
         (("Dependency", "afterok:12"), SlurmErrno.DEPENDENCY),
-        (("Deadline", 5), SlurmErrno.INVALID_TIME_LIMIT),
+        (("Deadline", 5), SlurmErrno.INVALID_TIME_VALUE),
+        (("Deadline", int(NOW) + 3600), SlurmErrno.ACCESS_DENIED),
+        (("Contiguous", True), SlurmErrno.ACCESS_DENIED),
+        (("OverSubscribe", True), SlurmErrno.ACCESS_DENIED),
+        (("CoreSpec", 1), SlurmErrno.ACCESS_DENIED),
+        (("NumTasks", 0), SlurmErrno.INVALID_CPU_COUNT),
+        (("CPUsPerTask", 0), SlurmErrno.INVALID_CPU_COUNT),
+        (("NumNodes", (0, 0)), SlurmErrno.INVALID_NODE_COUNT),
+        (("ReservationName", "nosuch"), SlurmErrno.RESERVATION_INVALID),
+        (("EndTime", int(NOW) + 3600), SlurmErrno.JOB_NOT_RUNNING),
         (("NumNodes", (4, 2)), SlurmErrno.INVALID_NODE_COUNT),
     ],
 )
@@ -199,3 +208,15 @@ def test_reservations_do_not_overlap_and_find_names_and_nodes() -> None:
     assert longer[1].end_time == start + 1200
     assert reserve(both, "delete", "nosuch") is SlurmErrno.RESERVATION_INVALID
     assert reserve((), "create", "c", *when, ("Nodes", "n4"), ("Flags", ("DAILY",))) is SlurmErrno.NOT_SUPPORTED
+
+
+def test_output_files_move_with_the_work_folder() -> None:
+    before = job(12, work_dir="/home/alice", std_out="/home/alice/o.%j", std_err="/tmp/e")
+    after = changed(before, ("WorkDir", "/data")).spec
+    assert (after.work_dir, after.std_out, after.std_err) == ("/data", "/data/o.%j", "/tmp/e")
+
+
+def test_an_end_time_becomes_the_limit_of_a_running_job() -> None:
+    run = running(13, ("n1",), time_limit=30)
+    assert run.start_time is not None
+    assert changed(run, ("EndTime", int(run.start_time) + 1200)).spec.time_limit == 20
