@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from slurmbridge.commands.document_cluster import number, partition_document
+from slurmbridge.commands.document_cluster import number
 from slurmbridge.commands.scontrol_show_node import gres_used
 from slurmbridge.commands.scontrol_view import Eyes
 from slurmbridge.fields import states
@@ -28,8 +28,8 @@ COLUMNS = (
 """What nodes of one record have in common."""
 
 
-def sinfo_record(group: NodeGroup, eyes: Eyes, nodes: dict[str, Node]) -> Value:
-    """One record; without nodes its counts are 0."""
+def sinfo_record(group: NodeGroup, eyes: Eyes, partition: Value) -> Value:
+    """One record with its partition's; without nodes its counts are 0."""
     members = group.nodes
     first = members[0] if members else None
     allocated, idle, other, total = node_counts(group)
@@ -91,7 +91,7 @@ def sinfo_record(group: NodeGroup, eyes: Eyes, nodes: dict[str, Node]) -> Value:
         "reservation": "",
         "reason_set_by_user": user(first.reason_uid) if first and first.reason and first.reason_uid is not None else "",
         "resource_spec": {"cpus": "", "memory": first.conf.mem_spec_limit if first else 0},
-        "partition": partition_document(group.partition, eyes, nodes),
+        "partition": partition,
     }
 
 

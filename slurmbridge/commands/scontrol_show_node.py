@@ -5,6 +5,7 @@ Follows the layout of Slurm 26.05, blanks at line ends included. -d adds the dev
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from slurmbridge import SLURM_VERSION
@@ -12,7 +13,7 @@ from slurmbridge.commands.scontrol_show_job import ranges
 from slurmbridge.commands.scontrol_view import Eyes
 from slurmbridge.fields import states
 from slurmbridge.lang import tres
-from slurmbridge.model.cluster import ClusterConfig, Node
+from slurmbridge.model.cluster import ClusterConfig, Device, Node
 from slurmbridge.model.tres import Tres
 
 
@@ -67,9 +68,14 @@ def _names(features: tuple[str, ...]) -> str:
 
 def configured_tres(node: Node, config: ClusterConfig) -> Tres:
     """CPUs, memory, billing and tracked devices of the node."""
-    conf = node.conf
-    counts = [("cpu", conf.cpus), ("mem", conf.real_memory), ("billing", conf.cpus)]
-    return (*counts, *_gpus([(device.type, 1000) for device in conf.devices if device.name == "gpu"], config))
+    return _configured(node.conf.cpus, node.conf.real_memory, node.conf.devices, config.accounting_tres)
+
+
+@functools.lru_cache(maxsize=256)
+def _configured(cpus: int, memory: int, devices: tuple[Device, ...], counted: tuple[str, ...]) -> Tres:
+    """Thousands of nodes are of a few makes."""
+    counts = [("cpu", cpus), ("mem", memory), ("billing", cpus)]
+    return (*counts, *_gpus([(device.type, 1000) for device in devices if device.name == "gpu"], counted))
 
 
 def allocated_tres(node: Node, config: ClusterConfig) -> Tres:
@@ -79,10 +85,10 @@ def allocated_tres(node: Node, config: ClusterConfig) -> Tres:
     types = {device.index: device.type for device in node.conf.devices if device.name == "gpu"}
     used = [(types.get(index, ""), milli) for index, milli, _ in node.alloc_devices]
     counts = [("cpu", node.alloc_cpus), ("mem", node.alloc_memory)]
-    return (*((name, amount) for name, amount in counts if amount), *_gpus(used, config))
+    return (*((name, amount) for name, amount in counts if amount), *_gpus(used, config.accounting_tres))
 
 
-def _gpus(devices: list[tuple[str, int]], config: ClusterConfig) -> Tres:
+def _gpus(devices: list[tuple[str, int]], counted_names: tuple[str, ...]) -> Tres:
     """gres/gpu and its types, those that AccountingStorageTRES names; all where it names no device."""
     total = sum(milli for _, milli in devices)
     if not total:
@@ -92,7 +98,7 @@ def _gpus(devices: list[tuple[str, int]], config: ClusterConfig) -> Tres:
         if kind:
             by_type[kind] = by_type.get(kind, 0) + milli
     counted = [("gres/gpu", total), *((f"gres/gpu:{kind}", milli) for kind, milli in by_type.items())]
-    tracked = [name for name in config.accounting_tres if name.startswith("gres/")]
+    tracked = [name for name in counted_names if name.startswith("gres/")]
     return tuple((name, amount) for name, amount in counted if not tracked or name in tracked)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from slurmbridge.commands import listing
+from slurmbridge.commands.document_cluster import partition_document
 from slurmbridge.commands.document_sinfo import COLUMNS, sinfo_record
 from slurmbridge.commands.effects import Call, Command, Print, Site, Sleep
 from slurmbridge.commands.listing import Stop, is_number
@@ -56,10 +57,12 @@ def _nodes(call: Call, site: Site, wanted: Wanted) -> Command:
     view = listing.make_view(call, site)
     partitions = _partitions(call, site, wanted)
     if wanted.document:
-        eyes, known = look(call, site, Flags()), dict(view.nodes)
+        eyes = look(call, site, Flags())
         rows = order(group(partitions, COLUMNS, wanted, view), wanted.sort, partitions)
+        shown = {row.partition.name: row.partition for row in rows}
+        documents = {name: partition_document(each, eyes, dict(view.nodes)) for name, each in shown.items()}
         kind = wanted.document
-        elements = (element(kind, sinfo_record(row, eyes, known)) for row in rows)
+        elements = (element(kind, sinfo_record(row, eyes, documents[row.partition.name])) for row in rows)
         yield from listing.print_document(call, site, kind, "sinfo", elements)
         return 0
     names = [node_fields.partition_name(partition) for partition in partitions]

@@ -6,6 +6,7 @@ for each. Held jobs, and jobs that may not start yet (a begin time, a dependency
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -219,7 +220,8 @@ def main(call: Call, site: Site) -> Command:
         yield Print("Unable to find jobs matching user/id(s) specified\n")
         return 0
     chosen = _sorted([row for row in rows if _passes(row, request)], request.sort)
-    yield Print("".join([*_heading(request), *(_line(request.parts, row.shown) for row in chosen)]))
+    shown = (_line(request.parts, row.shown) for row in chosen)
+    yield from listing.in_pieces(itertools.chain(_heading(request), shown))
     return 0
 
 

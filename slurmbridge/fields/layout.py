@@ -17,7 +17,7 @@ from slurmbridge.fields.view import View
 
 Row = TypeVar("Row")
 NAMED_WIDTH = 20
-AT_ONCE = 250
+AT_ONCE = 100
 """Rows of one piece of a listing."""
 _DIGITS = frozenset("0123456789")
 
