@@ -16,7 +16,7 @@ import msgspec
 
 from slurmbridge.sched import frames, priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
-from slurmbridge.sched.queue_use import queue_use
+from slurmbridge.sched.quota_shares import queue_shares
 from slurmbridge.sched.snapshot import Snapshot
 
 
@@ -45,7 +45,7 @@ class Planner:
                 found = priority.explain(snapshot, waiting, snapshot.config, self._memo.shares, self._planned_at)
                 return frames.FactorsAnswer(factors=found)
             case frames.SharesRequest():
-                return frames.SharesAnswer(shares=queue_use(self._snapshot))
+                return frames.SharesAnswer(shares=queue_shares(self._snapshot))
 
 
 def _read(source: BinaryIO, size: int) -> bytes | None:

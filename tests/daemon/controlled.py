@@ -25,7 +25,7 @@ from slurmbridge.model.plan import Factors, QueueShare, Verdict
 from slurmbridge.runtime.memory import MemoryRuntime
 from slurmbridge.sched import priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
-from slurmbridge.sched.queue_use import queue_use
+from slurmbridge.sched.quota_shares import queue_shares
 from slurmbridge.sched.snapshot import Snapshot
 from slurmbridge.store.memory import MemoryStore
 
@@ -142,7 +142,7 @@ class Site:
         return priority.explain(self._snapshot, waiting, self.config, self._memo.shares, self.clock())
 
     async def _shares(self) -> tuple[QueueShare, ...]:
-        return queue_use(self._snapshot)
+        return queue_shares(self._snapshot)
 
     async def run(
         self,
