@@ -7,9 +7,17 @@ slurmbridge shutdown [jobs]  stop the daemon (and end its jobs): asked by `slurm
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any
+
 import msgspec
 
-from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Command, Print, Site
+from slurmbridge.commands import explained
+from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Command, Effect, Explain, Print, Site
+from slurmbridge.commands.listing import make_view
+from slurmbridge.errors import SlurmErrno
+from slurmbridge.lang.arrays import contains
+from slurmbridge.model.explain import Explanation
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import JobRequest
 from slurmbridge.submit.option import End
@@ -26,12 +34,13 @@ def main(call: Call, site: Site) -> Command:
     if verb not in ("why", "logs") or len(words) != 1:
         yield Print("slurmbridge: error: usage: slurmbridge why JOB | logs JOB\n", 2)
         return 1
-    jobs = find_jobs(site, words[0])
+    jobs = tuple(job for job in find_jobs(site, words[0]) if may_see(call, site, job))
     if not jobs:
-        yield Print(f"slurmbridge: error: no job {words[0]} that is waiting, running or ended lately\n", 2)
+        yield Print(f"slurmbridge: error: {words[0]}: {SlurmErrno.INVALID_JOB_ID.text}\n", 2)
         return 1
     for job in jobs:
-        yield Print(explain(job) if verb == "why" else output_of(call, site, job))
+        said = (yield from explain(call, site, job)) if verb == "why" else output_of(call, site, job)
+        yield Print(said)
     return 0
 
 
@@ -44,15 +53,19 @@ def shutdown(jobs: bool) -> Command:
 
 
 def find_jobs(site: Site, text: str) -> tuple[Job, ...]:
-    """By raw id, by array id (all its tasks) or as ARRAY_TASK."""
+    """By raw id, by array id (all its tasks), as ARRAY_TASK (started or not), or all components of a het job."""
     number, _, task = text.partition("_")
     if not number.isdigit() or (task and not task.isdigit()):
         return ()
     tasks = tuple(site.jobs_of_array(int(number)))
     if task:
-        return tuple(job for job in tasks if job.array_task_id == int(task))
+        own = int(task)
+        return tuple(job for job in tasks if job.array_task_id == own or (job.tasks and contains(job.tasks, own)))
+    if tasks:
+        return tasks
+    parts = tuple(site.jobs_of_het(int(number)))
     job = site.job(int(number))
-    return tasks or ((job,) if job else ())
+    return parts or ((job,) if job else ())
 
 
 def label(job: Job) -> str:
@@ -61,21 +74,31 @@ def label(job: Job) -> str:
     return str(job.job_id)
 
 
-def explain(job: Job) -> str:
-    """State, reason and what the planner said."""
-    state = job.state.name
+def explain(call: Call, site: Site, job: Job) -> Generator[Effect, Any, str]:
+    """One job's answer, with what the planner finds when it waits."""
+    view = make_view(call, site)
+
+    def visible(job_id: int) -> bool:
+        other = site.job(job_id)
+        return other is not None and may_see(call, site, other)
+
     if not job.is_pending:
-        return f"{label(job)} {state}" + (f" {job.reason}\n" if job.reason not in ("", "None") else "\n")
-    lines = [f"{label(job)} {state} {job.reason}"]
-    if job.reason_text:
-        lines.append(f"    {job.reason_text}")
-    if job.priority == 0:
-        lines.append(f"    held by {job.held_by or 'its owner'}: scontrol release {label(job)}")
-    if job.start_time:
-        lines.append("    an expected start is known: squeue --start")
+        return explained.of_started(job, view, visible)
+    found: Explanation | None = yield Explain(job_id=job.job_id)
+    current = site.job(job.job_id) or job
+    if not current.is_pending:  # it began meanwhile
+        return explained.of_started(current, view, visible)
+    lines = explained.of_pending(current, found, site, view, visible)
     for option, why in recorded(job):
-        lines.append(f"    --{option} is recorded without effect: {why}")
-    return "\n".join(lines) + "\n"
+        lines += f"    --{option} is recorded without effect: {why}\n"
+    return lines
+
+
+def may_see(call: Call, site: Site, job: Job) -> bool:
+    """PrivateData=jobs keeps jobs of others from all but operators and coordinators."""
+    if "jobs" not in site.config.private_data or job.spec.uid == call.uid or site.is_operator(call.uid):
+        return True
+    return site.coordinates(call.uid, job.spec.account)
 
 
 def recorded(job: Job) -> tuple[tuple[str, str], ...]:

@@ -290,6 +290,12 @@ class QueueShares(msgspec.Struct, frozen=True, kw_only=True):
     """What the planner's last cycle found associations to deserve and to use: tuple[model.plan.QueueShare, ...]."""
 
 
+class Explain(msgspec.Struct, frozen=True, kw_only=True):
+    """Why this job waits, by the planner's own computation: answered by model.explain.Explanation | None."""
+
+    job_id: int
+
+
 class Sleep(msgspec.Struct, frozen=True):
     """For `-i` (iterate): resume after so many seconds, or never when the caller is gone."""
 
@@ -310,6 +316,7 @@ Effect = (
     | Fetch
     | Reports
     | PriorityFactors
+    | Explain
     | QueueShares
     | WaitStart
     | HandOver
@@ -387,7 +394,7 @@ class Site(Protocol):
 
 
 __all__ = [
-    "Alter", "AlterOutcome", "Call", "Change", "ChangeAll", "Command", "Component", "Effect", "Fetch", "FileData", "History",
+    "Alter", "AlterOutcome", "Call", "Change", "ChangeAll", "Command", "Component", "Effect", "Explain", "Fetch", "FileData", "History",
     "JobFilter", "JobRow", "NoDaemon", "Outcome", "Print", "PriorityFactors", "QueueShares", "ReadFile", "ReadStdin", "Refused", "Reports", "WaitStart", "Progress", "HandOver", "Recall", "Returned",
     "Site", "Sleep", "Submit", "Submitted", "WaitFor", "WriteFile", "JobSpec",
 ]  # fmt: skip

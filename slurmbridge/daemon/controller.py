@@ -22,7 +22,7 @@ from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.mail import Mailer
 from slurmbridge.daemon.memory import Memory
-from slurmbridge.daemon.performing import Estimate, FactorsOf, Performer, SharesOf
+from slurmbridge.daemon.performing import Estimate, ExplanationOf, FactorsOf, Performer, SharesOf
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.daemon.requests import Blobs
 from slurmbridge.daemon.resetting import UsageResets
@@ -53,6 +53,7 @@ class Controller:
         estimate: Estimate,
         factors: FactorsOf,
         shares: SharesOf,
+        explain: ExplanationOf,
         read_config: Callable[[], ClusterConfig],
         shut_down: Callable[[bool], None],
     ) -> None:
@@ -88,7 +89,16 @@ class Controller:
         )
         submissions = Submissions(self.core, store, blobs)
         self.performer = Performer(
-            self.core, store, blobs, submissions, Changes(self.core, runtime), alterations, estimate, factors, shares
+            self.core,
+            store,
+            blobs,
+            submissions,
+            Changes(self.core, runtime),
+            alterations,
+            estimate,
+            factors,
+            shares,
+            explain,
         )
 
     def _recover(self, loaded: Loaded, journal: Journal) -> None:

@@ -143,6 +143,7 @@ class Daemon:
             estimate=self.planning.estimate,
             factors=self.planning.factors,
             shares=self.planning.shares,
+            explain=self.planning.explain,
             read_config=lambda: configuration.read(self.conf_path, self.site_path),
             shut_down=self._shut_down,
         )

@@ -16,6 +16,7 @@ from slurmbridge.daemon.requests import Blobs
 from slurmbridge.daemon.submission import Submissions
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang.hostlist import compress
+from slurmbridge.model.explain import Explanation
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Factors, QueueShare, Verdict
 from slurmbridge.model.verdict import Refused
@@ -30,6 +31,10 @@ SharesOf = Callable[[], Awaitable[tuple[QueueShare, ...]]]
 """What the planner makes priorities of."""
 
 
+ExplanationOf = Callable[[Job], Awaitable[Explanation | None]]
+"""Why a job waits."""
+
+
 class Performer:
     def __init__(
         self,
@@ -42,12 +47,14 @@ class Performer:
         estimate: Estimate,
         factors: FactorsOf,
         shares: SharesOf,
+        explain: ExplanationOf,
     ) -> None:
         self._core, self._store, self._blobs = core, store, blobs
         self._submissions, self._changes, self._alterations = submissions, changes, alterations
         self._estimate_of = estimate
         self._factors_of = factors
         self._shares_of = shares
+        self._explain = explain
         self._table: dict[type, Callable[[fx.Call, Any], asyncio.Future[Any]]] = {
             fx.Submit: self._submit,
             fx.Change: self._change,
@@ -60,6 +67,7 @@ class Performer:
             fx.Reports: self._reports,
             fx.Sleep: self._sleep,
             fx.PriorityFactors: lambda call, effect: self._spawn(self._read_factors()),
+            fx.Explain: lambda call, effect: self._spawn(self._read_explanation(effect.job_id)),
             fx.QueueShares: lambda call, effect: self._spawn(self._read_shares()),
         }
 
@@ -177,6 +185,10 @@ class Performer:
 
     async def _read_factors(self) -> tuple[Factors, ...]:
         return await self._factors_of()
+
+    async def _read_explanation(self, job_id: int) -> Explanation | None:
+        job = self._core.memory.table.get(job_id)
+        return await self._explain(job) if job is not None and job.is_pending else None
 
     async def _read_shares(self) -> tuple[QueueShare, ...]:
         return await self._shares_of()

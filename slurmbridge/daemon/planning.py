@@ -12,8 +12,10 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from slurmbridge.daemon.plans import Plans
+from slurmbridge.model.explain import Explanation
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Factors, QueueShare, Verdict
 from slurmbridge.sched import frames
@@ -28,12 +30,12 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0  # before a broken planner is started
 
 
 class _Estimate:
-    """A question of `sbatch --test-only`."""
+    """A question about one job, of `sbatch --test-only` or of `slurmbridge why`."""
 
-    __slots__ = ("future", "job", "tries")
+    __slots__ = ("encode", "future", "job", "tries")
 
-    def __init__(self, job: Job, future: asyncio.Future[Verdict | None]) -> None:
-        self.job, self.future, self.tries = job, future, 0
+    def __init__(self, job: Job, future: asyncio.Future[Any], encode: Callable[[Job, float], bytes]) -> None:
+        self.job, self.future, self.encode, self.tries = job, future, encode, 0
 
 
 class Planning:
@@ -61,7 +63,15 @@ class Planning:
     def estimate(self, job: Job) -> asyncio.Future[Verdict | None]:
         """When and where this job would start if it were submitted now."""
         future: asyncio.Future[Verdict | None] = asyncio.get_running_loop().create_future()
-        self._estimates.append(_Estimate(job, future))
+        self._estimates.append(_Estimate(job, future, frames.encode_estimate))
+        self._hurry.set()
+        self._wakeup.set()
+        return future
+
+    def explain(self, job: Job) -> asyncio.Future[Explanation | None]:
+        """Why this job waits; None: the planner does not know."""
+        future: asyncio.Future[Explanation | None] = asyncio.get_running_loop().create_future()
+        self._estimates.append(_Estimate(job, future, frames.encode_explain))
         self._hurry.set()
         self._wakeup.set()
         return future
@@ -165,14 +175,13 @@ class Planning:
             estimate = self._estimates[0]
             estimate.tries += 1
             if estimate.future.done() or estimate.tries > TRIES:
-                verdict = None
+                found = None
             else:
-                request = frames.encode_estimate(estimate.job, self._clock())
-                answer = frames.decode_answer(await self._ask(worker, request))
-                verdict = answer.verdict if isinstance(answer, frames.EstimateAnswer) else None
+                request = estimate.encode(estimate.job, self._clock())
+                found = _found(frames.decode_answer(await self._ask(worker, request)))
             self._estimates.popleft()
             if not estimate.future.done():
-                estimate.future.set_result(verdict)
+                estimate.future.set_result(found)
 
     async def _ask(self, worker: asyncio.subprocess.Process, request: bytes) -> bytes:
         """One request, one answer's body. TimeoutError: the planner hangs."""
@@ -206,3 +215,14 @@ class Planning:
         if worker is not None and worker.returncode is None:
             worker.kill()
             await worker.wait()
+
+
+def _found(answer: frames.Answer) -> Verdict | Explanation | None:
+    """What the planner says of one job."""
+    match answer:
+        case frames.EstimateAnswer():
+            return answer.verdict
+        case frames.ExplainAnswer():
+            return answer.explanation
+        case _:
+            return None

@@ -10,6 +10,7 @@ import struct
 import msgspec
 
 from slurmbridge.errors import ProtocolError
+from slurmbridge.model.explain import Explanation
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Factors, Plan, QueueShare, Verdict
 
@@ -39,7 +40,14 @@ class SharesRequest(msgspec.Struct, frozen=True, kw_only=True, tag="shares"):
     """What did the last cycle find every association to deserve and to use (sshare)? Answer: QueueShare by pool."""
 
 
-Request = CycleRequest | EstimateRequest | FactorsRequest | SharesRequest
+class ExplainRequest(msgspec.Struct, frozen=True, kw_only=True, tag="explain"):
+    """Why does this job wait (slurmbridge why)? Answer: Explanation."""
+
+    job: Job
+    now: float
+
+
+Request = CycleRequest | EstimateRequest | FactorsRequest | SharesRequest | ExplainRequest
 
 
 class PlanAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="plan"):
@@ -58,13 +66,17 @@ class SharesAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="shares"):
     shares: tuple[QueueShare, ...]
 
 
+class ExplainAnswer(msgspec.Struct, frozen=True, kw_only=True, tag="explain"):
+    explanation: Explanation
+
+
 class Failure(msgspec.Struct, frozen=True, kw_only=True, tag="failure"):
     """The planner broke on this request; its next request must bring everything again."""
 
     text: str
 
 
-Answer = PlanAnswer | EstimateAnswer | FactorsAnswer | SharesAnswer | Failure
+Answer = PlanAnswer | EstimateAnswer | FactorsAnswer | SharesAnswer | ExplainAnswer | Failure
 
 _encoder = msgspec.msgpack.Encoder()
 _requests = msgspec.msgpack.Decoder(Request)
@@ -84,6 +96,11 @@ def encode_request(delta: Delta, now: float) -> bytes:
 def encode_estimate(job: Job, now: float) -> bytes:
     """An estimate request, framed."""
     return _frame(EstimateRequest(job=job, now=now))
+
+
+def encode_explain(job: Job, now: float) -> bytes:
+    """A question about a job that waits, framed."""
+    return _frame(ExplainRequest(job=job, now=now))
 
 
 def encode_factors() -> bytes:
@@ -133,5 +150,5 @@ def decode_plan(body: bytes) -> Plan:
             return answer.plan
         case Failure():
             raise ProtocolError(f"planner: {answer.text}")
-        case EstimateAnswer() | FactorsAnswer() | SharesAnswer():
+        case EstimateAnswer() | FactorsAnswer() | SharesAnswer() | ExplainAnswer():
             raise ProtocolError("planner answered something else where a plan was due")

@@ -16,6 +16,7 @@ import msgspec
 
 from slurmbridge.sched import frames, priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
+from slurmbridge.sched.explain import explain
 from slurmbridge.sched.quota_shares import queue_shares
 from slurmbridge.sched.snapshot import Snapshot
 
@@ -42,8 +43,11 @@ class Planner:
                 return frames.EstimateAnswer(verdict=verdict)
             case frames.FactorsRequest():
                 snapshot, waiting = self._snapshot, list(self._snapshot.waiting.values())
-                found = priority.explain(snapshot, waiting, snapshot.config, self._memo.shares, self._planned_at)
-                return frames.FactorsAnswer(factors=found)
+                factors = priority.explain(snapshot, waiting, snapshot.config, self._memo.shares, self._planned_at)
+                return frames.FactorsAnswer(factors=factors)
+            case frames.ExplainRequest():
+                found = explain(self._snapshot, self._snapshot.config, request.job, request.now)
+                return frames.ExplainAnswer(explanation=found)
             case frames.SharesRequest():
                 return frames.SharesAnswer(shares=queue_shares(self._snapshot))
 

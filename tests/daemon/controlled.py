@@ -20,11 +20,13 @@ from slurmbridge.daemon.plans import Plans
 from slurmbridge.lang.site_file import read_site, with_site
 from slurmbridge.lang.slurm_conf import read_cluster
 from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.explain import Explanation
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Factors, QueueShare, Verdict
 from slurmbridge.runtime.memory import MemoryRuntime
 from slurmbridge.sched import priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
+from slurmbridge.sched.explain import explain
 from slurmbridge.sched.quota_shares import queue_shares
 from slurmbridge.sched.snapshot import Snapshot
 from slurmbridge.store.memory import MemoryStore
@@ -95,6 +97,7 @@ class Site:
             estimate=self._estimate,
             factors=self._factors,
             shares=self._shares,
+            explain=self._explain,
             read_config=self.read_config,
             shut_down=lambda jobs: None,
         )
@@ -136,6 +139,9 @@ class Site:
 
     async def _estimate(self, job: Job) -> Verdict | None:
         return estimate(self._snapshot, self.config, job, self.clock())
+
+    async def _explain(self, job: Job) -> Explanation | None:
+        return explain(self._snapshot, self.config, job, self.clock())
 
     async def _factors(self) -> tuple[Factors, ...]:
         waiting = list(self._snapshot.waiting.values())

@@ -71,6 +71,15 @@ def test_an_estimate_leaves_the_state_alone(worker: Worker) -> None:
     assert not frames.decode_plan(worker.ask(frames.encode_request(Delta(version=9), NOW))).starts
 
 
+def test_an_explanation_leaves_the_state_alone(worker: Worker) -> None:
+    worker.ask(frames.encode_request(first(), NOW))
+    answer = frames.decode_answer(worker.ask(frames.encode_explain(job(5, num_tasks=33), NOW)))
+    assert isinstance(answer, frames.ExplainAnswer)
+    (fit,) = answer.explanation.partitions
+    assert (fit.partition, fit.nodes) == ("debug", 4) and fit.reason
+    assert not frames.decode_plan(worker.ask(frames.encode_request(Delta(version=9), NOW))).starts
+
+
 def test_a_broken_request_is_a_failure_and_the_next_one_works(worker: Worker) -> None:
     answer = frames.decode_answer(worker.ask(frames.HEADER.pack(3) + b"\xc1\xc1\xc1"))
     assert isinstance(answer, frames.Failure)
