@@ -75,7 +75,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True):
     """What an association deserves of one node pool. Ours: Slurm has limits and shares only."""
 
     pool: str = ""  # a pool's name; empty: of every pool, for what is not set for that pool itself
-    deserved: Tres = ()  # a TRES that is not named is not guaranteed
+    deserved: Tres = ()  # none of a TRES that is not named, if siblings name it
     over_quota_weight: float | None = None  # of what others leave idle; None: as the parent's other children, 1
     priority: int | None = None  # larger ones get what is idle first; None: 0
 
