@@ -5,7 +5,7 @@ A waiting job counts in every pool that its partitions reach into, because it ma
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec.structs import replace
@@ -100,20 +100,26 @@ def _asked(snapshot: Snapshot) -> dict[tuple[str, int], Tres]:
         name: frozenset(pools[node] for node in view.partition.nodes if node in pools)
         for name, view in snapshot.partitions.items()
     }
+    alike: dict[tuple[int, tuple[str, ...]], dict[str, int]] = {}  # many jobs, few users
+    for waiting in snapshot.waiting.values():
+        spec = waiting.job.spec
+        _count(alike.setdefault((spec.assoc_id, spec.partitions), {}), _wants(waiting.job))
     known = associations.index(accounting)
     sums: dict[tuple[str, int], dict[str, int]] = {}
-    for waiting in snapshot.waiting.values():
-        assoc = known.by_id.get(waiting.job.spec.assoc_id)
+    for (number, partitions), wants in alike.items():
+        assoc = known.by_id.get(number)
         if assoc is None:
             continue
-        where = frozenset().union(*(reach.get(name, frozenset()) for name in waiting.job.spec.partitions))
-        wants = _wants(waiting.job)
+        where = frozenset().union(*(reach.get(name, frozenset()) for name in partitions))
         for each in (assoc, *associations.ancestors(accounting, assoc)):
             for pool in where:
-                counts = sums.setdefault((pool, each.assoc_id), {})
-                for name, amount in wants:
-                    counts[name] = counts.get(name, 0) + amount
+                _count(sums.setdefault((pool, each.assoc_id), {}), wants.items())
     return {key: tuple(counts.items()) for key, counts in sums.items()}
+
+
+def _count(sums: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
+    for name, amount in more:
+        sums[name] = sums.get(name, 0) + amount
 
 
 def _wants(job: Job) -> Tres:
