@@ -23,6 +23,7 @@ from slurmbridge.model.plan import Delta, Eviction, Nomination, Plan, Start, Ver
 from slurmbridge.model.states import Reason
 from slurmbridge.store.protocol import PutSteps
 from slurmbridge.submit.lifting import with_lifted
+from slurmbridge.submit.memory_limits import effective
 
 USAGE_EVERY_S = 30.0
 FIRST_LOOK_S = 3.0
@@ -119,7 +120,7 @@ class Plans:
                 version=self._version,
                 config=memory.config,
                 accounting=memory.limiting(),
-                partitions=tuple(memory.partition_list),
+                partitions=tuple(effective(each, memory.config) for each in memory.partition_list),
                 nodes=tuple(memory.nodes()),
                 jobs=tuple(self._planned(self._relevant(memory.jobs()))),
                 gone=gone,

@@ -33,8 +33,6 @@ SHOWN_ONLY = {
     "exclusivetopo": "switches are not known to the scheduler in this release",
     "gracetime": BY_TIER,
     "maxcpuspersocket": "CPUs of a node are not limited by socket",
-    "maxmempercpu": "a job's memory is limited by its nodes alone",
-    "maxmempernode": "a job's memory is limited by its nodes alone",
     "preemptmode": BY_TIER,
     "suspendtime": "nodes are not switched off",
     "defcpupergpu": "jobs get the CPUs that they ask for",

@@ -105,5 +105,6 @@ class Reason:
     ACCOUNT_NOT_ALLOWED = "AccountNotAllowed"
     QOS_NOT_ALLOWED = "QOSNotAllowed"
     MAX_REQUEUE = "JobHoldMaxRequeue"
+    MAX_MEM_PER_LIMIT = "MaxMemPerLimit"
     ASSOC_MAX_JOBS = "AssocMaxJobsLimit"
     QOS_MAX_JOBS_PER_USER = "QOSMaxJobsPerUserLimit"

@@ -13,6 +13,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.states import PartitionState, Reason
 from slurmbridge.model.units import UNLIMITED
 from slurmbridge.submit.lifting import MAX_NODES, MIN_NODES, TIME_LIMIT
+from slurmbridge.submit.memory_limits import is_too_much
 
 
 class Blocked(msgspec.Struct, frozen=True):
@@ -90,6 +91,8 @@ def of_partition(job: Job, partition: Partition, size: int) -> Blocked | None:
     few = 0 if MIN_NODES in spec.lifted else partition.min_nodes
     if least_nodes > most or (spec.max_nodes is not None and spec.max_nodes < few):
         return Blocked(Reason.PARTITION_NODE_LIMIT)
+    if is_too_much(spec.memory, spec.pn_min_cpus, partition):
+        return Blocked(Reason.MAX_MEM_PER_LIMIT)
     lists = (
         ("account", Reason.ACCOUNT_NOT_ALLOWED, spec.account, partition.allow_accounts, partition.deny_accounts),
         ("QOS", Reason.QOS_NOT_ALLOWED, spec.qos, partition.allow_qos, partition.deny_qos),

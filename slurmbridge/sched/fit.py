@@ -27,6 +27,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     by_core: bool = True  # whole cores
     by_socket: bool = False
     counts_memory: bool = True
+    billing: frozenset[str] = frozenset()  # PriorityFlags, of which some say how TRES are billed
     share: int = 1  # jobs per CPU
     exclusive: bool = False  # the partition gives whole nodes
     uid: int = NO_OWNER  # whose job it is
@@ -50,6 +51,7 @@ def rules_of(config: ClusterConfig) -> Rules:
         by_core=not by_cpu,
         by_socket=any(word.startswith("CR_SOCKET") for word in words),
         counts_memory="MEMORY" in joined,
+        billing=config.priority_flags,
     )
 
 

@@ -14,7 +14,6 @@ from slurmbridge.model.job import Allocation, DeviceShare, NodeShare
 from slurmbridge.model.request import LicenseTerm
 from slurmbridge.model.tres import Tres
 from slurmbridge.sched import cpus, gpus
-from slurmbridge.sched.billing import billing
 from slurmbridge.sched.choose import Part, choose, with_counts
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.features import Alternative
@@ -22,6 +21,7 @@ from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memor
 from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView
+from slurmbridge.submit.billing import billing
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -72,7 +72,7 @@ def place(
     allocation = Allocation(
         partition=view.partition.name,
         nodes=nodes,
-        tres=tres_of(nodes, licenses, view, tracked),
+        tres=tres_of(nodes, licenses, view, tracked, rules),
         licenses=licenses,
     )
     return Placement(allocation=allocation, holds=tuple(holds))
@@ -106,7 +106,7 @@ def place_one(
     if made is None:
         return None
     nodes = (made[0],)
-    tres = tres_of(nodes, licenses, view, tracked)
+    tres = tres_of(nodes, licenses, view, tracked, rules)
     allocation = Allocation(partition=view.partition.name, nodes=nodes, tres=tres, licenses=licenses)
     return Placement(allocation=allocation, holds=(made[1],))
 
@@ -190,7 +190,11 @@ def numbers(mask: int) -> tuple[int, ...]:
 
 
 def tres_of(
-    nodes: Sequence[NodeShare], licenses: Sequence[LicenseTerm], view: PartitionView, tracked: frozenset[str]
+    nodes: Sequence[NodeShare],
+    licenses: Sequence[LicenseTerm],
+    view: PartitionView,
+    tracked: frozenset[str],
+    rules: Rules,
 ) -> Tres:
     """AllocTRES. gres/gpu in thousandths; typed gres and licences only as far as accounting tracks them."""
     gpu: dict[str, int] = {}
@@ -207,5 +211,5 @@ def tres_of(
     extra = [(name, count) for name, count in gpu.items() if name == "gres/gpu" or name in tracked]
     extra += [(f"license/{term.name}", term.count) for term in licenses if f"license/{term.name}" in tracked]
     base.append(("node", len(nodes)))
-    base.append(("billing", billing(view.partition.tres_billing_weights, [*base, *extra])))
+    base.append(("billing", billing(view.partition.tres_billing_weights, [*base, *extra], rules.billing)))
     return tuple(base + extra)

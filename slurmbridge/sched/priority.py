@@ -17,10 +17,10 @@ from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.plan import Factors
 from slurmbridge.model.tres import count, is_gpu
-from slurmbridge.sched.billing import weights
 from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.pending import Pending
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
+from slurmbridge.submit.billing import weights
 
 Column = NDArray[np.float64]
 CALC_PERIOD_S = 300

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.model.accounts import Accounting, Assoc, Qos
 from slurmbridge.model.cluster import ClusterConfig, Partition
+from slurmbridge.model.request import Memory
 from slurmbridge.model.tres import Tres, count, is_gpu
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit import associations
 from slurmbridge.submit.factors import of_assoc, safe_minutes
 from slurmbridge.submit.lifting import lifted_by, without_lifted
+from slurmbridge.submit.memory_limits import effective, is_too_much
 
 CountJobs = Callable[[str, str, str], int]
 """(user, account, QOS) -> jobs submitted and not ended, every task of an array; an empty name counts all."""
@@ -177,6 +179,16 @@ def within_partitions(
     broken = [verdict for verdict in verdicts if verdict is not None]
     is_enough = not broken if config.enforce_part_limits == "ALL" else len(broken) < len(verdicts)
     return None if is_enough else broken[0]
+
+
+def fits_memory(
+    memory: Memory | None, cpus_on_node: int, partitions: tuple[Partition, ...], config: ClusterConfig
+) -> bool:
+    """MaxMemPerNode, with EnforcePartLimits."""
+    if config.enforce_part_limits == "NO":
+        return True
+    fitting = (not is_too_much(memory, cpus_on_node, effective(each, config)) for each in partitions)
+    return all(fitting) if config.enforce_part_limits == "ALL" else any(fitting)
 
 
 def _partition_limit(minutes: int | None, nodes: int, partition: Partition) -> SlurmErrno | None:

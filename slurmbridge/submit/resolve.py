@@ -20,7 +20,8 @@ from slurmbridge.model.request import Exclusive, JobRequest
 from slurmbridge.model.tres import count as tres_count
 from slurmbridge.model.units import UNLIMITED
 from slurmbridge.model.verdict import Refused
-from slurmbridge.submit import associations, devices, paths, places, policy, size
+from slurmbridge.submit import associations, devices, memory_limits, paths, places, policy, size
+from slurmbridge.submit.billing import Billing
 from slurmbridge.submit.caller import Caller, Cluster, Resolved
 from slurmbridge.submit.destination import Destination, find_destination
 from slurmbridge.submit.device_texts import device_texts
@@ -96,7 +97,21 @@ def resolve(
     largest = known(config).largest_memory(first)
     device_tres = devices.totals(request, wish, tally, numbers.num_tasks, numbers.min_nodes, config)
     all_gpus = tres_count(device_tres, "gres/gpu") // 1000 or gpus
-    req_tres = size.request_tres(numbers, memory, all_gpus, largest, config.def_mem_per_cpu, device_tres, licences.tres)
+    req_tres = size.request_tres(
+        numbers,
+        memory,
+        all_gpus,
+        largest,
+        config.def_mem_per_cpu,
+        device_tres,
+        licences.tres,
+        Billing.of(first, config),
+    )
+    numbers, memory = memory_limits.widened(
+        numbers, memory, memory_limits.effective(first, config).max_mem_per_cpu, largest
+    )
+    if not policy.fits_memory(memory, numbers.pn_min_cpus, destination.partitions, config):
+        return Refused(errno=SlurmErrno.INVALID_TASK_MEMORY)
     added = max(arrays.count(request.array.runs), 1) if request.array is not None else 1
     refused = policy.check(
         req_tres,

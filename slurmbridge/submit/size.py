@@ -12,6 +12,7 @@ from slurmbridge.model.cluster import ClusterConfig, Partition
 from slurmbridge.model.job import JobSpec
 from slurmbridge.model.request import JobRequest, Memory, MemoryPer
 from slurmbridge.model.tres import Tres
+from slurmbridge.submit.billing import Billing
 from slurmbridge.submit.devices import Tally, Wish
 
 
@@ -138,6 +139,7 @@ def request_tres(
     fallback_per_cpu: int | None,
     devices: Tres,
     rest: Tres,
+    billing: Billing,
 ) -> Tres:
     """ReqTRES; nothing for a job without CPUs. `largest_mib`: memory of the partition's largest node.
 
@@ -154,7 +156,8 @@ def request_tres(
         mib = memory.mib * size.min_cpus
     else:
         mib = memory.mib * gpus or (fallback_per_cpu or 0) * size.min_cpus
-    parts = [("cpu", size.min_cpus), ("mem", mib), ("node", size.min_nodes), ("billing", size.min_cpus)]
+    parts = [("cpu", size.min_cpus), ("mem", mib), ("node", size.min_nodes)]
+    parts.append(("billing", billing.count([*parts, *devices, *rest])))
     return tuple((name, amount) for name, amount in parts if amount) + devices + rest
 
 

@@ -7,8 +7,8 @@ import pytest
 from slurmbridge.model.accounts import Accounting, Assoc, Limits, UsageRow
 from slurmbridge.model.cluster import Partition
 from slurmbridge.model.plan import Delta, Reservation
-from slurmbridge.sched.billing import billing
 from slurmbridge.sched.fairtree import factors, usage_of
+from slurmbridge.submit.billing import billing
 from tests.sched.small_cluster import NOW, accounting, carried_out, cluster, job, node, plan_of, reasons, shares, world
 
 

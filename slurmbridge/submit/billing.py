@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
+import msgspec
+
+from slurmbridge.model.cluster import ClusterConfig, Partition
 from slurmbridge.model.tres import is_gpu
 
 _UNIT_MIB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024, "P": 1024.0 * 1024 * 1024}
@@ -39,9 +42,31 @@ def weighted(text: str, tres: Iterable[tuple[str, int]]) -> float:
     return total
 
 
-def billing(text: str, tres: Iterable[tuple[str, int]]) -> int:
-    """The billing count: weighted, or the CPUs without weights."""
+def billing(text: str, tres: Iterable[tuple[str, int]], flags: Collection[str] = ()) -> int:
+    """The billing count: weighted, or the CPUs without weights.
+
+    `flags`: of PriorityFlags; MAX_TRES bills the dearest of what a node has and all that it has not (licences),
+    MAX_TRES_GRES all devices too.
+    """
     pairs = list(tres)
     if not text:
         return dict(pairs).get("cpu", 0)
-    return int(weighted(text, pairs))
+    if not {"MAX_TRES", "MAX_TRES_GRES"} & set(flags):
+        return int(weighted(text, pairs))
+    apart = ("license/", "bb/", "gres/") if "MAX_TRES_GRES" in flags else ("license/", "bb/")
+    dearest = max((weighted(text, [pair]) for pair in pairs if not pair[0].startswith(apart)), default=0.0)
+    return int(dearest + weighted(text, [pair for pair in pairs if pair[0].startswith(apart)]))
+
+
+class Billing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a partition bills."""
+
+    weights: str = ""  # TRESBillingWeights
+    flags: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, partition: Partition, config: ClusterConfig) -> Billing:
+        return cls(weights=partition.tres_billing_weights, flags=config.priority_flags)
+
+    def count(self, tres: Iterable[tuple[str, int]]) -> int:
+        return billing(self.weights, tres, self.flags)
