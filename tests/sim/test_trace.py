@@ -17,6 +17,7 @@ SWF = """\
   1   0  10  100   4  -1  -1   4  200  -1  1  7  3  -1 -1 -1 -1 -1
   2  50  -1   60  16  -1  -1  -1   -1  -1  1  8  3  -1 -1 -1 -1 -1
   3  60   0    0   2  -1  -1   2  100  -1  5  7  3  -1 -1 -1 -1 -1
+  4  65   0   30   2  -1  -1   2  100  -1  3  7  3  -1 -1 -1 -1 -1
   4  70   0  300   2  -1 2048   2  100  -1  1  7 -1  -1 -1 -1 -1 -1
 """
 
@@ -33,9 +34,9 @@ def test_swf_without_a_requested_time_or_size_uses_what_was_used() -> None:
     assert (second.cpus, second.limit_s, second.start_s) == (16, 60, None)
 
 
-def test_swf_a_limit_is_never_below_the_run_time_and_jobs_that_never_ran_are_left_out() -> None:
+def test_swf_limits_are_never_below_run_times_and_only_whole_jobs_that_ran_count() -> None:
     found = trace.read(SWF, "log.swf")
-    assert [job.id for job in found.jobs] == ["1", "2", "4"] and found.left_out == 1
+    assert [job.id for job in found.jobs] == ["1", "2", "4"] and found.left_out == 2
     assert found.jobs[2].limit_s == found.jobs[2].run_s == 300
 
 
