@@ -16,7 +16,6 @@ import msgspec
 
 from slurmbridge.sched import frames, priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
-from slurmbridge.sched.explain import explain
 from slurmbridge.sched.quota_shares import queue_shares
 from slurmbridge.sched.snapshot import Snapshot
 
@@ -46,6 +45,9 @@ class Planner:
                 factors = priority.explain(snapshot, waiting, snapshot.config, self._memo.shares, self._planned_at)
                 return frames.FactorsAnswer(factors=factors)
             case frames.ExplainRequest():
+                # what it renders texts with loads only when somebody asks
+                from slurmbridge.sched.explain import explain
+
                 found = explain(self._snapshot, self._snapshot.config, request.job, request.now)
                 return frames.ExplainAnswer(explanation=found)
             case frames.SharesRequest():
