@@ -19,6 +19,7 @@ from slurmbridge.sched.pod_session import PodSession
 from slurmbridge.sched.pods import Ask, Gang, PodGroup, PodTask
 from slurmbridge.sched.queues import TOLERANCE, Vector
 from slurmbridge.sched.solver import Rule, Scenario, solve
+from slurmbridge.sched.victims import VictimPool, Victims
 
 Action = Callable[[PodSession], None]
 
@@ -40,44 +41,48 @@ def allocate(session: PodSession) -> None:
 
 def consolidate(session: PodSession) -> None:
     """Move what can be interrupted, so that what waits fits. Nobody may end up without a place."""
-    failed = _Failures()
+    failed, pool = _Failures(), VictimPool(session)
     for gang, chunk, ask in _waiting(session):
         if not gang.preemptible or failed.hopeless(gang, chunk):
             continue
         if ask[2] > free_devices(session.nodes) + TOLERANCE:
             continue
-        victims = [each for each in session.gangs if each is not gang and _can_lose(each)]
-        if not solve(session, gang, victims, lambda scenario: not scenario.lost, session.policy.consolidation_victims):
+        victims = Victims(pool, tuple(pool.leaves()), _all_but(gang))
+        if not solve(session, gang, victims, _nobody_loses, session.policy.consolidation_victims):
             failed.note(gang, chunk)
 
 
 def reclaim(session: PodSession) -> None:
     """Take from other queues what they hold above their share, for a queue that stays inside its own."""
-    failed = _Failures()
+    failed, pool, rule = _Failures(), VictimPool(session), _reclaim_rule(session)
     for gang, chunk, ask in _waiting(session):
         if not gates.may_reclaim(session.ledger, session.shares, gang.leaf, ask, gang.preemptible):
             continue
         if failed.hopeless(gang, chunk, gang.leaf):
             continue
-        victims = [each for each in session.gangs if each.leaf != gang.leaf and _can_lose(each)]
-        if not solve(session, gang, victims, _reclaim_rule(session)):
-            failed.note(gang, chunk, gang.leaf)
+        others = tuple(leaf for leaf in pool.leaves() if leaf != gang.leaf)
+        payers, most = others, None
+        if session.policy.payers_first:
+            payers = tuple(leaf for leaf in others if _could_pay(session, gang.leaf, ask, leaf))
+        if payers and solve(session, gang, Victims(pool, payers, _anybody), rule):
+            continue
+        if len(payers) < len(others):  # the rest can be moved at most
+            most = session.policy.consolidation_victims
+            if solve(session, gang, Victims(pool, others, _anybody), rule, most):
+                continue
+        failed.note(gang, chunk, gang.leaf)
 
 
 def preempt(session: PodSession) -> None:
     """Take from lower priorities of the same queue."""
-    failed = _Failures()
+    failed, pool = _Failures(), VictimPool(session)
     for gang, chunk, ask in _waiting(session):
         if not gang.preemptible and not gates.within_quota(session.ledger, gang.leaf, ask):
             continue
         if failed.hopeless(gang, chunk, gang.leaf):
             continue
-        victims = [
-            each
-            for each in session.gangs
-            if each.leaf == gang.leaf and each.priority < gang.priority and _can_lose(each)
-        ]
-        if not solve(session, gang, victims, lambda scenario: True):
+        victims = Victims(pool, (gang.leaf,), _below(gang.priority))
+        if not solve(session, gang, victims, _whatever):
             failed.note(gang, chunk, gang.leaf)
 
 
@@ -108,8 +113,33 @@ def run_pass(session: PodSession, actions: Sequence[str] = tuple(ACTIONS)) -> No
         ACTIONS[name](session)
 
 
-def _can_lose(gang: Gang) -> bool:
-    return gang.preemptible and any(task.here for task in gang.tasks)
+def _all_but(gang: Gang) -> Callable[[Gang], bool]:
+    return lambda other: other is not gang
+
+
+def _below(priority: int) -> Callable[[Gang], bool]:
+    return lambda other: other.priority < priority
+
+
+def _anybody(_gang: Gang) -> bool:
+    return True
+
+
+def _whatever(_scenario: Scenario) -> bool:
+    return True
+
+
+def _nobody_loses(scenario: Scenario) -> bool:
+    return not scenario.lost
+
+
+def _could_pay(session: PodSession, leaf: int, ask: Vector, victim: int) -> bool:
+    """Could anything be taken from this queue? What it may not lose first, it may not lose later."""
+    mine, theirs = session.tree.where_they_part(leaf, victim)
+    held_now = session.ledger.allocated[theirs]
+    return gates.keeps_fair_share(session.tree, session.shares, theirs, held_now) or gates.guarantees_quota(
+        session.ledger, mine, ask, theirs, held_now
+    )
 
 
 def _waiting(session: PodSession) -> Iterable[tuple[Gang, list[PodTask], Vector]]:

@@ -17,6 +17,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     placement: Placement = Placement()
     cheapest_victims: bool = False  # among what the rules allow, the victims that lose least
+    payers_first: bool = False  # reclaim looks at queues that could only be moved after all others
     hold_for_winners: bool = False  # what was freed for a gang is kept for it until it starts
     restart_s: float = 60.0  # what a victim loses beside the time it ran
     accumulate_after_s: float | None = None  # a gang that waited this long gathers what falls free
@@ -28,5 +29,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 KAI = Policy(name="kai")
-DEFAULT = Policy(name="ours", cheapest_victims=True, hold_for_winners=True, accumulate_after_s=1800.0)
+DEFAULT = Policy(
+    name="ours", cheapest_victims=True, payers_first=True, hold_for_winners=True, accumulate_after_s=1800.0
+)
 PRESETS = {policy.name: policy for policy in (KAI, DEFAULT)}

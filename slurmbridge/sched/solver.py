@@ -22,7 +22,16 @@ from slurmbridge.sched.pod_session import PodSession
 from slurmbridge.sched.pods import Ask, Gang, PodTask
 from slurmbridge.sched.queue_order import QueueOrder
 from slurmbridge.sched.queues import TOLERANCE, Vector
-from slurmbridge.sched.victims import Taken, cheaper_singles, lost_of, nodes_of, price_of, victim_chunks, without_one
+from slurmbridge.sched.victims import (
+    Taken,
+    Victims,
+    cheaper_singles,
+    lost_of,
+    nodes_of,
+    price_of,
+    victim_chunks,
+    without_one,
+)
 
 CHEAPER_TRIES = 32  # other sets of victims of either kind that are looked at, at most
 
@@ -40,10 +49,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 Rule = Callable[[Scenario], bool]
 
 
-def solve(session: PodSession, gang: Gang, victims: Sequence[Gang], rule: Rule, most: int | None = None) -> bool:
+def solve(session: PodSession, gang: Gang, victims: Victims, rule: Rule, most: int | None = None) -> bool:
     """Evict and place so that the next step of `gang` is promised room. On failure nothing is changed.
 
-    `victims`: gangs that may lose tasks; `most`: how many chunks of them a scenario may hold.
+    `victims`: who may lose tasks; `most`: how many chunks of them a scenario may hold.
     """
     chunk = next_to_start(gang)
     if not chunk:
@@ -59,8 +68,10 @@ def solve(session: PodSession, gang: Gang, victims: Sequence[Gang], rule: Rule, 
         if count < len(chunk):
             recorded = [task for task in search.taken if task.evicted]
             session.restore(start)
-        elif session.policy.cheapest_victims:
+            continue
+        if session.policy.cheapest_victims:
             search.cheapen(victims, rule, start)
+        victims.pool.changed(search.taken)
     return True
 
 
@@ -70,10 +81,11 @@ class _Ground:
     def __init__(self, session: PodSession, gang: Gang) -> None:
         self.session = session
         self.before = session.ledger.copy()
-        self.free = free_devices(session.nodes)
+        free = [free_devices([node]) for node in session.nodes]
+        self.free = sum(free)
         self.feasible = session.nodes
         if all(task.ask.needs_gpu for task in gang.tasks):  # where anything is to come at all
-            self.feasible = [node for node in session.nodes if free_devices([node]) > TOLERANCE]
+            self.feasible = [node for node, devices in zip(session.nodes, free, strict=True) if devices > TOLERANCE]
         self._copies: dict[Ask, list[int]] = {}
 
     def copies(self, ask: Ask) -> list[int]:
@@ -105,7 +117,7 @@ class _Search:
         self.held = ground.copies(self.largest)
         self.holds = sum(self.held)
 
-    def run(self, victims: Sequence[Gang], rule: Rule, most: int | None) -> bool:
+    def run(self, victims: Victims, rule: Rule, most: int | None) -> bool:
         """Try scenarios until one is valid; it is then what the session shows."""
         mark = self.session.mark()
         if self.recorded and self._try(self.recorded, rule) is True:
@@ -131,7 +143,7 @@ class _Search:
                     break
         return False
 
-    def cheapen(self, victims: Sequence[Gang], rule: Rule, start: tuple[int, int]) -> None:
+    def cheapen(self, victims: Victims, rule: Rule, start: tuple[int, int]) -> None:
         """Replace the victims found by cheaper ones of the same queues and no higher priority, if the rule allows.
 
         Tried are: one chunk of a single gang, the cheapest first; then the victims found without one of their gangs.

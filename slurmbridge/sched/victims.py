@@ -6,12 +6,15 @@ gangs that are above a minimum, then the youngest. A gang above a minimum gives 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import msgspec
 
 from slurmbridge.sched.pod_chunks import held, next_to_go
 from slurmbridge.sched.pod_session import PodSession
 from slurmbridge.sched.pods import Gang, PodNode, PodTask
-from slurmbridge.sched.queue_order import QueueOrder
+from slurmbridge.sched.queue_order import Key, QueueOrder
+from slurmbridge.sched.queues import ZERO, Vector
 
 Price = tuple[float, int]
 CPU_WEIGHT = 0.001  # of the time of work that holds no device
@@ -40,29 +43,97 @@ class Taken:
         return [task for gang in gangs for task in self._by_gang[gang]]
 
 
-def victim_chunks(session: PodSession, victims: Iterable[Gang], recorded: Sequence[PodTask]) -> Iterator[list[PodTask]]:
+class Entry(msgspec.Struct, frozen=True):
+    """A gang that could lose something: its place in the leaf, the tasks it has left, and what the first chunk frees."""
+
+    key: Key
+    gang: Gang
+    left: list[PodTask]
+    frees: Vector
+
+
+class VictimPool:
+    """All gangs that may be interrupted and run, in order, by leaf; kept up to date while an action goes on."""
+
+    def __init__(self, session: PodSession) -> None:
+        self.session = session
+        self._gangs: dict[int, list[Gang]] = {}
+        for gang in session.gangs:
+            if gang.preemptible and any(task.here for task in gang.tasks):
+                self._gangs.setdefault(gang.leaf, []).append(gang)
+        self._entries: dict[int, list[Entry]] = {}
+
+    def leaves(self) -> list[int]:
+        """Where somebody could lose something."""
+        return list(self._gangs)
+
+    def entries(self, leaf: int) -> list[Entry]:
+        """The gangs of a leaf, who gives first in front."""
+        found = self._entries.get(leaf)
+        if found is None:
+            made = (_entry(gang, [task for task in gang.tasks if task.here]) for gang in self._gangs.get(leaf, ()))
+            found = self._entries[leaf] = sorted((entry for entry in made if entry.left), key=lambda entry: entry.key)
+        return found
+
+    def changed(self, tasks: Iterable[PodTask]) -> None:
+        """These tasks were evicted for good."""
+        for leaf in {task.gang.leaf for task in tasks}:
+            self._entries.pop(leaf, None)
+
+
+class Victims(msgspec.Struct, frozen=True):
+    """Those of a pool that may be taken for one gang."""
+
+    pool: VictimPool
+    leaves: tuple[int, ...]
+    may_lose: Callable[[Gang], bool]
+
+    def entries(self, leaf: int) -> Iterator[Entry]:
+        """Of one leaf, in order."""
+        return (entry for entry in self.pool.entries(leaf) if self.may_lose(entry.gang))
+
+
+def victim_chunks(session: PodSession, victims: Victims, recorded: Sequence[PodTask]) -> Iterator[list[PodTask]]:
     """What is taken next, as long as something is left; `recorded` counts as taken."""
     known = {id(task) for task in recorded}
+    touched = {id(task.gang) for task in recorded}
     ledger = session.ledger.copy()
     for task in recorded:
         ledger.add(task.gang.leaf, task.charged, task.gang.preemptible, -1)
-    order: QueueOrder[tuple[Gang, list[PodTask]]] = QueueOrder(
+    order: QueueOrder[tuple[Entry, bool]] = QueueOrder(
         ledger, session.shares, session.total, reverse=True, facts=session.facts
     )
+    streams = {leaf: victims.entries(leaf) for leaf in victims.leaves}
 
-    def push(gang: Gang, left: list[PodTask]) -> None:
-        if left:
-            key = (float(gang.priority), -float(_fullness(left)), -float(gang.rank))
-            order.push(gang.leaf, key, (gang, left), held(next_to_go(left)))
+    def next_of(leaf: int) -> None:
+        """The front of the leaf's stream is always in the order; what is left of a gang may come before it."""
+        for entry in streams[leaf]:
+            left = entry
+            if id(entry.gang) in touched:
+                left = _entry(entry.gang, [task for task in entry.left if id(task) not in known])
+            if left.left:
+                order.push(leaf, left.key, (left, True), left.frees)
+                return
 
-    for gang in victims:
-        push(gang, [task for task in gang.tasks if task.here and id(task) not in known])
-    for _, (gang, left) in order:
-        chunk = next_to_go(left)
-        if len(chunk) < len(left):
+    for leaf in victims.leaves:
+        next_of(leaf)
+    while len(order):
+        leaf, (entry, streamed) = order.pop()
+        if streamed:
+            next_of(leaf)
+        chunk = next_to_go(entry.left)
+        if len(chunk) < len(entry.left):
             taken = {id(task) for task in chunk}
-            push(gang, [task for task in left if id(task) not in taken])
+            rest = _entry(entry.gang, [task for task in entry.left if id(task) not in taken])
+            order.push(leaf, rest.key, (rest, False), rest.frees)
         yield chunk
+
+
+def _entry(gang: Gang, left: list[PodTask]) -> Entry:
+    if not left:
+        return Entry((), gang, left, ZERO)
+    key = (float(gang.priority), -float(_fullness(left)), -float(gang.rank))
+    return Entry(key, gang, left, held(next_to_go(left)))
 
 
 def nodes_of(tasks: Iterable[PodTask]) -> list[PodNode]:
@@ -87,7 +158,7 @@ def price_of(session: PodSession, lost: Iterable[PodTask]) -> Price:
 
 
 def cheaper_singles(
-    session: PodSession, victims: Sequence[Gang], lost: Sequence[PodTask], devices: float
+    session: PodSession, victims: Victims, lost: Sequence[PodTask], devices: float
 ) -> list[list[PodTask]]:
     """One chunk of one gang that would free `devices` for less than `lost` costs, the cheapest first.
 
@@ -98,12 +169,13 @@ def cheaper_singles(
     for task in lost:
         lowest[task.gang.leaf] = min(task.gang.priority, lowest.get(task.gang.leaf, task.gang.priority))
     found: list[tuple[Price, int, list[PodTask]]] = []
-    for gang in victims:
-        if gang.leaf in lowest and gang.priority <= lowest[gang.leaf]:
-            chunk = next_to_go([task for task in gang.tasks if task.here])
-            price = price_of(session, chunk)
-            if price < least and held(chunk)[2] >= devices:
-                found.append((price, -gang.rank, chunk))
+    for leaf, priority in lowest.items():
+        for entry in victims.entries(leaf):
+            if entry.gang.priority <= priority and entry.frees[2] >= devices:
+                chunk = next_to_go(entry.left)
+                price = price_of(session, chunk)
+                if price < least:
+                    found.append((price, -entry.gang.rank, chunk))
     found.sort(key=lambda entry: entry[:2])
     return [chunk for _, _, chunk in found]
 
