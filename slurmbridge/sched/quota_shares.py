@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from msgspec.structs import replace
 
-from slurmbridge.model.job import Job
+from slurmbridge.model.job import GpuScope, Job, JobSpec
 from slurmbridge.model.plan import QueueShare
 from slurmbridge.model.tres import Tres, merge
+from slurmbridge.sched.columns import DEFAULT_DEVICE_MIB
 from slurmbridge.sched.queue_use import pool_of_nodes, queue_use
 from slurmbridge.sched.queues import ZERO, Vector, plus
 from slurmbridge.sched.quota_trees import pool_tree
@@ -125,4 +126,21 @@ def _count(sums: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
 def _wants(job: Job) -> Tres:
     """Of all tasks that have not started."""
     tasks = max(sum((last - first) // step + 1 for first, last, step in job.tasks), 1)
-    return tuple((name, amount * tasks) for name, amount in job.spec.req_tres if name in _COUNTED and amount)
+    counts = {name: amount for name, amount in job.spec.req_tres if name in _COUNTED}
+    counts.setdefault("gres/gpu", _milli(job.spec))  # a site that does not account for GPUs shares them all the same
+    return tuple((name, amount * tasks) for name, amount in counts.items() if amount)
+
+
+def _milli(spec: JobSpec) -> int:
+    """Thousandths of devices; of a request by memory against a device of the usual size."""
+    need = spec.gpu
+    if need is None:
+        return 0
+    times = {
+        GpuScope.JOB: 1,
+        GpuScope.NODE: spec.min_nodes,
+        GpuScope.SOCKET: spec.min_nodes * (spec.sockets_per_node or 1),
+        GpuScope.TASK: spec.num_tasks,
+    }[need.scope]
+    each = min(need.mib * 1000 // DEFAULT_DEVICE_MIB, 1000) if need.mib else need.milli
+    return need.count * max(times, 1) * each

@@ -6,6 +6,7 @@ import math
 
 from slurmbridge.model.accounts import Accounting, Assoc, Limits, Quota
 from slurmbridge.model.cluster import Pool
+from slurmbridge.model.job import GpuNeed, GpuScope
 from slurmbridge.model.plan import Delta, QueueShare
 from slurmbridge.model.tres import Tres
 from slurmbridge.sched.quota_shares import queue_shares
@@ -115,3 +116,14 @@ def test_a_larger_queue_priority_takes_the_rest_before_others() -> None:
     found = shares(accounting, (2, 9, 1), (3, 9, 1))
     assert dict(found[2].fair_share)["gres/gpu"] == 7000
     assert dict(found[3].fair_share)["gres/gpu"] == 1000
+
+
+def test_gpus_that_are_not_accounted_for_are_asked_for_all_the_same() -> None:
+    config = cluster(pools=(Pool(name="gpu", nodes=GPU_NODES),))
+    waiting = job(
+        10, partitions=("gpu",), assoc_id=2, min_nodes=2, gpu=GpuNeed(scope=GpuScope.NODE, count=2, milli=500)
+    )
+    accounting = tree(account(2, "a", "root", gpus(1)))
+    snapshot = Snapshot.empty().apply(Delta(version=1, config=config, accounting=accounting, jobs=(waiting,)))
+    (found,) = (share for share in queue_shares(snapshot) if share.assoc_id == 2 and share.pool == "gpu")
+    assert dict(found.requested)["gres/gpu"] == dict(found.fair_share)["gres/gpu"] == 2000
