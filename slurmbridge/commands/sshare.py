@@ -74,7 +74,8 @@ Usage:  sshare [OPTION]
     -a, --all              list all users
     -A, --accounts=        display specific accounts (comma separated list)
     -e, --helpformat       print the names of the columns for --format
-    -l, --long             include normalized usage in output
+    --json[=data_parser]   print everything as JSON
+    -l, --long             include normalized usage in output, and quotas
     -m, --partition        print the partition part of the association
     -M, --cluster=name     cluster to issue commands to
     -n, --noheader         omit header from output
@@ -87,6 +88,7 @@ Usage:  sshare [OPTION]
     -U, --Users            display only user information
     -v, --verbose          display more information
     -V, --version          display tool version number
+    --yaml[=data_parser]   print everything as YAML
     --help                 display this text
 """
 
