@@ -76,7 +76,7 @@ def change_time_limit(job: Job, minutes: int, context: Context) -> Answer:
     changed = _spec(job, time_limit=limit)
     if job.is_pending or job.start_time is None:
         return changed
-    end = None if limit is None else job.start_time + job.pre_suspend_s + limit * 60
+    end = None if limit is None else job.start_time + job.suspended_s + limit * 60
     return replace(changed, time_limit_end=end)
 
 
@@ -98,7 +98,7 @@ def change_end(job: Job, moment: int, context: Context) -> Answer:
     """Of a running job: the time limit that ends it then."""
     if job.is_pending or job.start_time is None:
         return SlurmErrno.JOB_NOT_RUNNING
-    minutes = max(int(moment - job.start_time - job.pre_suspend_s), 0) // 60
+    minutes = max(int(moment - job.start_time - job.suspended_s), 0) // 60
     return change_time_limit(job, minutes, context)
 
 

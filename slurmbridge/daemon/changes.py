@@ -275,7 +275,7 @@ class Changes:
             return
         seconds = None
         if job.time_limit_end is not None and job.start_time is not None:
-            seconds = int(job.time_limit_end - job.start_time - job.pre_suspend_s)
+            seconds = int(job.time_limit_end - job.start_time - job.suspended_s)
         after.append(lambda: self.runtime.set_time_limit(_key(job), seconds))
 
 

@@ -138,7 +138,7 @@ class Evictions:
                 if job.gave_way:
                     self._marked.add(job.job_id)
                 self.runtime.suspend(_key(job))
-            elif job.state is JobState.RUNNING and job.pre_suspend_s:
+            elif job.state is JobState.RUNNING and job.suspend_time is not None:
                 self.runtime.resume(_key(job))
         self._arm()
         self.look()

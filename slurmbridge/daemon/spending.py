@@ -86,7 +86,7 @@ def with_running(
 
 def _run_until(job: Job, until: float) -> float:
     if job.state is JobState.RUNNING and job.start_time is not None:
-        since = job.suspend_time if job.pre_suspend_s and job.suspend_time else job.start_time
+        since = job.suspend_time if job.suspend_time is not None else job.start_time
         return job.pre_suspend_s + max(0.0, until - since)
     return job.pre_suspend_s if job.state is JobState.SUSPENDED else 0.0
 

@@ -149,7 +149,7 @@ def run_seconds(job: Job, now: float) -> int:
     if job.state is JobState.SUSPENDED:
         return int(job.pre_suspend_s)
     end = int(job.end_time) if job.end_time is not None and job.state.is_finished else int(now)
-    if job.pre_suspend_s and job.suspend_time is not None:
+    if job.suspend_time is not None:
         return max(int(job.pre_suspend_s) + end - int(job.suspend_time), 0)
     return max(end - start, 0)
 
@@ -185,7 +185,7 @@ def filename_values(job: Job) -> dict[str, str]:
         "J": str(job.job_id),
         "N": (job.batch_host or (nodes[0] if nodes else "(null)")).partition(".")[0],
         "n": "0",
-        "s": "4294967294",
+        "s": "batch",
         "t": "0",
         "u": spec.user,
         "x": spec.name,

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lifecycle.ends import Death, encode, settle
+from slurmbridge.lifecycle.suspension import going_on, stopped
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import JobFlag, JobState, Reason
 
@@ -195,9 +196,7 @@ def suspend(job: Job, *, now: float) -> Answer:
         return SlurmErrno.JOB_PENDING
     if job.state is JobState.SUSPENDED:
         return SlurmErrno.DISABLED
-    return Changed(
-        jobs=(replace(job, state=JobState.SUSPENDED, suspend_time=now, reason=Reason.NONE),), effect=Suspend()
-    )
+    return Changed(jobs=(stopped(job, now),), effect=Suspend())
 
 
 def resume(job: Job, *, now: float) -> Answer:
@@ -207,16 +206,4 @@ def resume(job: Job, *, now: float) -> Answer:
         return SlurmErrno.JOB_PENDING
     if job.state is not JobState.SUSPENDED or job.gave_way:
         return SlurmErrno.DISABLED
-    paused = now - (job.suspend_time or now)
-    end = job.time_limit_end
-    return Changed(
-        jobs=(
-            replace(
-                job,
-                state=JobState.RUNNING,
-                pre_suspend_s=job.pre_suspend_s + paused,
-                time_limit_end=None if end is None else end + paused,
-            ),
-        ),
-        effect=Suspend(resume=True),
-    )
+    return Changed(jobs=(going_on(job, now),), effect=Suspend(resume=True))

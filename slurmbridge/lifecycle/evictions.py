@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from slurmbridge.lifecycle.control import Deliver, Kill, Suspend
 from slurmbridge.lifecycle.ends import Death
+from slurmbridge.lifecycle.suspension import going_on, stopped
 from slurmbridge.model.job import Evicted, Job
 from slurmbridge.model.plan import Eviction
 from slurmbridge.model.states import JobFlag, JobState, Reason
@@ -60,9 +61,7 @@ def _suspended(job: Job, eviction: Eviction, now: float) -> Begun | None:
     if job.state is not JobState.RUNNING:
         return None
     mark = Evicted(mode="SUSPEND", for_job=eviction.for_job, reason=eviction.reason or "preempt")
-    changed = replace(
-        job, state=JobState.SUSPENDED, suspend_time=now, preempt_time=now, evicted=mark, reason=Reason.NONE
-    )
+    changed = replace(stopped(job, now), preempt_time=now, evicted=mark)
     return Begun(job=changed, effects=(Suspend(),))
 
 
@@ -96,15 +95,7 @@ def go_on(job: Job, now: float) -> Begun | None:
     """The job it gave its CPUs to is gone: let it run again."""
     if not job.gave_way:
         return None
-    paused = now - (job.suspend_time or now)
-    end = job.time_limit_end
-    changed = replace(
-        job,
-        state=JobState.RUNNING,
-        pre_suspend_s=job.pre_suspend_s + paused,
-        time_limit_end=None if end is None else end + paused,
-        evicted=None,
-    )
+    changed = replace(going_on(job, now), evicted=None)
     return Begun(job=changed, effects=(Suspend(resume=True),))
 
 

@@ -219,8 +219,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     accrue_time: float | None = None
     start_time: float | None = None  # of the run; while pending: expected
     end_time: float | None = None
-    suspend_time: float | None = None
-    pre_suspend_s: float = 0.0
+    suspend_time: float | None = None  # when it was last suspended or resumed
+    pre_suspend_s: float = 0.0  # run time until then
     last_sched_eval: float | None = None
     preempt_time: float | None = None  # when this run was chosen to give way
     evicted: Evicted | None = None
@@ -247,6 +247,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     def is_array_record(self) -> bool:
         """Whether this stands for tasks that have not started."""
         return bool(self.tasks)
+
+    @property
+    def suspended_s(self) -> float:
+        """Seconds of the run in which it was suspended; that which goes on is not counted."""
+        if self.start_time is None or self.suspend_time is None:
+            return 0.0
+        return max(0.0, self.suspend_time - self.start_time - self.pre_suspend_s)
 
     @property
     def gave_way(self) -> bool:

@@ -21,7 +21,7 @@ def run_seconds(job: Job) -> float:
     """How long a finished run held its nodes and was not suspended. Between whole seconds, as Slurm counts."""
     if job.start_time is None or job.end_time is None:
         return 0.0
-    if job.pre_suspend_s and job.suspend_time:
+    if job.suspend_time is not None:
         return max(0.0, int(job.pre_suspend_s) + int(job.end_time) - int(job.suspend_time))
     return float(max(0, int(job.end_time) - int(job.start_time)))
 

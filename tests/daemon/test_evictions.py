@@ -250,7 +250,7 @@ async def test_a_suspended_run_goes_on_when_the_job_it_gave_way_to_has_ended(mad
     assert node is not None and (node.alloc_cpus, node.alloc_memory) == (8, 2000)
     await made.advance(21)
     assert made.states(victim, winner) == ["RUNNING", "COMPLETED"]
-    assert made.job(victim).pre_suspend_s == 20 and made.job(victim).time_limit_end == (limit or 0) + 20
+    assert made.job(victim).suspended_s == 20 and made.job(victim).time_limit_end == (limit or 0) + 20
     await made.advance(101)
     assert made.states(victim) == ["COMPLETED"]
 

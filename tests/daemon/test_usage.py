@@ -173,3 +173,24 @@ def test_a_qos_that_requires_a_reservation_takes_no_job_without() -> None:
         assert answer.err.endswith("Batch job submission failed: Requested reservation is invalid\n")
 
     asyncio.run(whole())
+
+
+def test_suspended_time_is_no_run_time_and_not_charged() -> None:
+    async def whole() -> None:
+        made = await limited()
+        job_id = await made.submit("-n2 -t10", "sleep 20")
+        await made.advance(4)
+        assert (await made.run(f"scontrol suspend {job_id}", user="root")).code == 0
+        await made.advance(30)
+        shown = (await made.run(f"squeue -h -j {job_id} -o '%T %M %L'")).out
+        assert shown == "SUSPENDED 0:04 9:56\n"
+        text = (await made.run(f"scontrol show job {job_id}")).out
+        assert "RunTime=00:00:04" in text and "SecsPreSuspend=4" in text
+        assert (await made.run(f"scontrol resume {job_id}", user="root")).code == 0
+        await made.advance(2)
+        assert (await made.run(f"squeue -h -j {job_id} -o '%T %M'")).out == "RUNNING 0:06\n"
+        await made.advance(30)
+        assert made.states(job_id) == ["COMPLETED"]
+        assert used(made) == 40
+
+    asyncio.run(whole())

@@ -107,7 +107,11 @@ def test_suspended_time_is_not_run_time() -> None:
     assert isinstance(stopped, control.Changed)
     going = control.resume(stopped.jobs[0], now=260.0)
     assert isinstance(going, control.Changed)
-    assert (going.jobs[0].pre_suspend_s, going.jobs[0].time_limit_end) == (60.0, 1060.0)
+    assert (going.jobs[0].suspended_s, going.jobs[0].time_limit_end) == (60.0, 1060.0)
+    again = control.suspend(going.jobs[0], now=300.0)
+    assert isinstance(again, control.Changed)
+    start = again.jobs[0].start_time or 0.0
+    assert (again.jobs[0].pre_suspend_s, again.jobs[0].suspended_s) == (240.0 - start, 60.0)
 
 
 def test_every_state_knows_its_events_and_no_finished_state_runs_again_without_a_requeue() -> None:
