@@ -278,9 +278,10 @@ def states(env: dict[str, str]) -> list[str]:
 
 def _address(job: str, env: dict[str, str]) -> str:
     for state in states(env):
-        path = os.path.join(state, "spool", job, "step")
-        if os.path.exists(path):
-            return "unix:" + path
+        for folder in (job, f"{job}.0.0"):  # see spool.claim.set_pointer
+            path = os.path.join(state, "spool", folder, "step")
+            if os.path.exists(path):
+                return "unix:" + path
     raise Usage(
         f"srun: error: Unable to confirm allocation for job {job}: Invalid job id specified",
         f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job}",

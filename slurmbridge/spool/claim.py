@@ -5,7 +5,7 @@ that exists. So a run is claimed exactly once, and a claimed run always says by 
 daemon that sent it; claims are made under a shared lock of `SPOOL/.lock` while the epoch still holds, so that after a
 new daemon has changed it (under the exclusive lock) no launch of an old one can come into being.
 
-An exit record is fsynced before it is sent and lives until the daemon has acknowledged it.
+An exit record is written before it is sent and lives until the daemon has acknowledged it.
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def claim(spool: str, key: tuple[int, int, int], epoch: str, record: dict[str, A
 
 
 def set_pointer(spool: str, job: int, restarts: int) -> None:
-    """`SPOOL/JOB` leads to the folder of the job's present run: the step socket is found by the job id alone."""
+    """`SPOOL/JOB` leads to the folder of the job's present run, where that is not its first: the step socket is found
+    by the job id alone, as `SPOOL/JOB/step` or else `SPOOL/JOB.0.0/step`."""
     pointer, folder = os.path.join(spool, str(job)), folder_name(job, restarts, 0)
     try:
         os.symlink(folder, pointer)

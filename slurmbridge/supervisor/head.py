@@ -1,7 +1,7 @@
 """The supervisor of rank 0: the batch script, the time limit, the steps, the other ranks, and the talk with the daemon.
 
 A run ends once: by its script, its time limit, or a kill. Then everything of it on every node is ended, the exit record
-is made durable, sent, and kept until the daemon has acknowledged it. A daemon that is away stops nothing; it is dialled
+is written, sent, and kept until the daemon has acknowledged it. A daemon that is away stops nothing; it is dialled
 again for ever, as long as the run's folder is there.
 """
 
@@ -84,7 +84,8 @@ class Head:
         uid = int(self.header["uid"])
         try:
             self._step_listener = Listener(self.loop, self.folder, claim.STEP_SOCKET, self.steps.connected, owner=uid)
-            claim.set_pointer(os.path.dirname(self.folder), self.job_id, self.key[1])
+            if self.key[1]:
+                claim.set_pointer(os.path.dirname(self.folder), self.job_id, self.key[1])
             self.peers.assemble(ASSEMBLE_S)
         except OSError as error:  # a full disk
             self.fail(f"spool: {error}")
@@ -218,15 +219,20 @@ class Head:
             "message": self._message,
         }
         report["sequence"] = self._sequence + 1
-        self._keep(report)
+        self._keep(report, sync=False)
         self.report(report)
 
-    def _keep(self, report: dict[str, Any]) -> None:
-        """The exit record on the disk. While the disk is full the run's end is told all the same, and this is tried
-        again: only a supervisor that is killed meanwhile takes the record along."""
+    def _keep(self, report: dict[str, Any], *, sync: bool = True) -> None:
+        """The exit record, in the run's folder before it is told: whoever is killed from here on, it is found there.
+
+        Against a power failure it is what the daemon has stored that counts, as always; on the disk the record itself
+        goes only when the daemon does not acknowledge it soon. While the disk is full the run's end is told all the
+        same, and this is tried again: only a supervisor that is killed meanwhile takes the record along."""
         try:
-            claim.write_file(os.path.join(self.folder, claim.EXIT), json.dumps(report).encode("ascii"), sync=True)
+            claim.write_file(os.path.join(self.folder, claim.EXIT), json.dumps(report).encode("ascii"), sync=sync)
         except OSError:
+            sync = False
+        if not sync:
             self.loop.after(KEEP_AGAIN_S, lambda: self._keep(report))
 
     def _batch_step(self) -> dict[str, object]:
@@ -351,7 +357,8 @@ class Head:
         self.loop.after(self._dial_s, self._dial)
 
     def _leave(self) -> None:
-        claim.drop_pointer(os.path.dirname(self.folder), self.job_id, self.key[1])
+        if self.key[1]:
+            claim.drop_pointer(os.path.dirname(self.folder), self.job_id, self.key[1])
         claim.release(self.folder)
         if self._link is not None:
             self._link.abandon()
