@@ -44,7 +44,7 @@ def main(call: Call, site: Site) -> Command:
     found: tuple[JobRow, ...] = ()
     if not wanted.elsewhere:
         found = yield History(filter=wanted.filter)
-    rows = [row for row in found if passes(row.job, wanted, view) and _may_see(row.job, call, site)]
+    rows = (row for row in found if passes(row.job, wanted, view) and _may_see(row.job, call, site))
     if wanted.show:
         yield from _stored(rows, wanted, call, site)
         return 0
