@@ -85,11 +85,24 @@ def _share(usage: Usage, row: AccountRow) -> int:
     return max(row.step.num_tasks if row.step is not None else 1, 1)
 
 
+def _mean_rss(usage: Usage, parts: int) -> int:
+    """Of the greatest of each task; of runs that did not add them up, the greatest of all."""
+    return usage.sum_rss_kib // parts or usage.max_rss_kib
+
+
+def _mean_vsize(usage: Usage, parts: int) -> int:
+    return usage.sum_vsize_kib // parts or usage.max_vsize_kib
+
+
 def _in(usage: Usage, row: AccountRow, view: View, parts: int) -> str:
+    """A mean over `parts` tasks."""
+    return _all_in(usage, view, parts, usage.pages // parts, _mean_rss(usage, parts), _mean_vsize(usage, parts))
+
+
+def _all_in(usage: Usage, view: View, parts: int, pages: int, rss_kib: int, vsize_kib: int) -> str:
     cpu = durations.render_elapsed(_cpu_seconds(usage) // parts)
-    memory = acc.kib_amount(usage.max_rss_kib, view)
-    virtual = acc.kib_amount(usage.max_vsize_kib, view)
-    return f"cpu={cpu},energy=0,fs/disk={usage.disk_read // parts},mem={memory},pages={usage.pages},vmem={virtual}"
+    memory, virtual = acc.kib_amount(rss_kib, view), acc.kib_amount(vsize_kib, view)
+    return f"cpu={cpu},energy=0,fs/disk={usage.disk_read // parts},mem={memory},pages={pages},vmem={virtual}"
 
 
 def _out(usage: Usage, parts: int) -> str:
@@ -119,7 +132,7 @@ _in_nodes = _everywhere(_IN_NODES, _node)
 _in_tasks = _everywhere(("cpu", "fs/disk", "mem", "pages", "vmem"), _task)
 _out_nodes = _everywhere(("energy", "fs/disk"), _node)
 _out_tasks = _everywhere(("fs/disk",), _task)
-_max_in = _measured(lambda u, r, v: _in(u, r, v, 1))
+_max_in = _measured(lambda u, r, v: _all_in(u, v, 1, u.pages, u.max_rss_kib, u.max_vsize_kib))
 _max_out = _measured(lambda u, r, v: _out(u, 1))
 
 
@@ -183,8 +196,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("AveDiskRead", 14, _measured(lambda u, r, v: _disk(u.disk_read // _share(u, r)))),
     Column("AveDiskWrite", 14, _measured(lambda u, r, v: _disk(u.disk_write // _share(u, r)))),
     Column("AvePages", 10, _measured(lambda u, r, v: str(u.pages // _share(u, r)))),
-    Column("AveRSS", 10, _measured(lambda u, r, v: acc.kib_amount(u.max_rss_kib, v))),
-    Column("AveVMSize", 10, _measured(lambda u, r, v: acc.kib_amount(u.max_vsize_kib, v))),
+    Column("AveRSS", 10, _measured(lambda u, r, v: acc.kib_amount(_mean_rss(u, _share(u, r)), v))),
+    Column("AveVMSize", 10, _measured(lambda u, r, v: acc.kib_amount(_mean_vsize(u, _share(u, r)), v))),
     Column("BlockID", 16, _nothing),
     Column("Cluster", 10, lambda r, v: v.config.cluster_name),
     Column("Comment", 14, _job(lambda r, v: r.job.spec.comment or "")),

@@ -283,6 +283,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     max_rss_node: str = ""
     max_rss_task: int = 0
     max_vsize_kib: int = 0
+    sum_rss_kib: int = 0  # of the greatest of each task; 0 in records of old: not known
+    sum_vsize_kib: int = 0
     disk_read: int = 0  # bytes
     disk_write: int = 0
     pages: int = 0

@@ -23,6 +23,8 @@ NOTHING: dict[str, object] = {
     "max_rss_node": "",
     "max_rss_task": 0,
     "max_vsize_kib": 0,
+    "sum_rss_kib": 0,
+    "sum_vsize_kib": 0,
     "disk_read": 0,
     "disk_write": 0,
     "pages": 0,
@@ -36,6 +38,8 @@ class Meter:
         self.user_us = self.system_us = 0
         self.max_rss_kib = self.max_vsize_kib = 0
         self.max_rss_task = 0
+        self._rss: dict[int, int] = {}  # greatest of each task
+        self._vsize: dict[int, int] = {}
         self.disk_read = self.disk_write = self.pages = 0
         self._floor_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -50,6 +54,7 @@ class Meter:
             self.peak(usage.ru_maxrss, task)
 
     def peak(self, rss_kib: int, task: int = 0) -> None:
+        self._rss[task] = max(self._rss.get(task, 0), rss_kib)
         if rss_kib > self.max_rss_kib:
             self.max_rss_kib, self.max_rss_task = rss_kib, task
 
@@ -58,7 +63,9 @@ class Meter:
         if not tree:
             return
         self.peak(sum(process.rss_kib for process in tree), task)
-        self.max_vsize_kib = max(self.max_vsize_kib, sum(process.vsize_kib for process in tree))
+        size = sum(process.vsize_kib for process in tree)
+        self._vsize[task] = max(self._vsize.get(task, 0), size)
+        self.max_vsize_kib = max(self.max_vsize_kib, size)
 
     def value(self, node: str, running: list[Process] = []) -> dict[str, object]:  # noqa: B006 (never changed)
         """As reported: microseconds, KiB, bytes. `running`: living processes whose time counts too."""
@@ -69,6 +76,8 @@ class Meter:
             "max_rss_node": node if self.max_rss_kib else "",
             "max_rss_task": self.max_rss_task,
             "max_vsize_kib": self.max_vsize_kib,
+            "sum_rss_kib": sum(self._rss.values()),
+            "sum_vsize_kib": sum(self._vsize.values()),
             "disk_read": self.disk_read,
             "disk_write": self.disk_write,
             "pages": self.pages,
@@ -78,8 +87,8 @@ class Meter:
 def add(left: dict[str, object], right: dict[str, object]) -> dict[str, object]:
     """Sums, and the larger maximum with its place."""
     total = dict(left)
-    for name in ("user_us", "system_us", "disk_read", "disk_write", "pages"):
-        total[name] = int(left[name]) + int(right[name])  # type: ignore[call-overload]
+    for name in ("user_us", "system_us", "sum_rss_kib", "sum_vsize_kib", "disk_read", "disk_write", "pages"):
+        total[name] = int(left.get(name, 0)) + int(right.get(name, 0))  # type: ignore[call-overload]
     if int(right["max_rss_kib"]) > int(left["max_rss_kib"]):  # type: ignore[call-overload]
         for name in ("max_rss_kib", "max_rss_node", "max_rss_task"):
             total[name] = right[name]
