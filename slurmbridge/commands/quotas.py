@@ -7,7 +7,7 @@ has, CPUs, memory and GPUs (of any or of one type) can be promised, GPUs in part
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +27,9 @@ SHOWN_BY_POOL: Final = "bypool"
 NOT_OF_ROOT: Final = (
     "sacctmgr: error: root has the whole of every pool: DeservedTRES, OverQuotaWeight and QueuePriority are set on the "
     "accounts below it"
+)
+NOT_ONES_OWN: Final = (
+    "sacctmgr: error: an account's quota is a part of its parent's: operators and coordinators of the parent may set it"
 )
 _KEPT: Final = ("cpu", "mem", "gres/gpu")
 
@@ -66,6 +69,17 @@ def unknown_pools(names: Sequence[str], config: ClusterConfig) -> list[str]:
         for name in names
         if name not in there
     ]
+
+
+def refusal(
+    words: Collection[str], targets: Sequence[Assoc], may_change: Callable[[Sequence[str]], bool]
+) -> str | None:  # fmt: skip
+    """Why these words may not be set on these accounts; `may_change`: whether the caller has a say in accounts."""
+    if WORDS.isdisjoint(words):
+        return None
+    if any(not assoc.user and not assoc.parent for assoc in targets):
+        return NOT_OF_ROOT
+    return None if may_change([assoc.parent for assoc in targets]) else NOT_ONES_OWN
 
 
 def without_pool(accounting: Accounting, config: ClusterConfig) -> list[tuple[str, str]]:

@@ -272,8 +272,8 @@ def _account_assocs(context: Context, words: Words, steps: list[Callable[[Accoun
     if not targets:
         yield out(_NOTHING_MODIFIED)
         return 1
-    if _sets_quota(words) and any(assoc.account == associations.ROOT for assoc in targets):
-        yield err(quotas.NOT_OF_ROOT)
+    if problem := quotas.refusal([edit.word.name for edit in words.edits], targets, context.may_change):
+        yield err(problem)
         return 1
     parent = words.other.get("parent", "").lower()
     if parent:
@@ -346,15 +346,14 @@ def _cluster(context: Context, argv: Sequence[str]) -> Command:
     if refused:
         yield from refused
         return 1
-    if _sets_quota(words):
-        yield err(quotas.NOT_OF_ROOT)
-        return 1
     root = associations.index(context.site.accounting).assocs.get((associations.ROOT, "", ""))
     if root is None or not context.clusters_wanted(words.where.get("clusters")):
         yield out(_NOTHING_MODIFIED)
         return 1
-    lines = settings(words.edits, ASSOC_WORDS, known_tres(context.site.config), 14)
-    yield out(" Setting", "  Default Limits:", *lines)
+    if problem := quotas.refusal([edit.word.name for edit in words.edits], [root], context.may_change):
+        yield err(problem)
+        return 1
+    yield out(" Setting", "  Default Limits:", *settings(words.edits, ASSOC_WORDS, known_tres(context.site.config), 14))
     if not context.is_admin:
         yield Print(NO_PRIVILEGE, 2)
         return 1
@@ -363,10 +362,6 @@ def _cluster(context: Context, argv: Sequence[str]) -> Command:
         return 0
     notes = [context.note("Modify Clusters", context.site.config.cluster_name)]
     return 0 if (yield from commit(context, _edit_assocs(context, words, [root]), notes)) else 1
-
-
-def _sets_quota(words: Words) -> bool:
-    return any(edit.word.name in quotas.WORDS for edit in words.edits)
 
 
 def _together(steps: Sequence[Callable[[Accounting], Accounting]]) -> Callable[[Accounting], Accounting]:

@@ -131,6 +131,15 @@ def test_a_quota_that_would_mean_nothing_is_refused(site: MemorySite, words: str
     assert site.accounting == before
 
 
+def test_coordinators_share_out_what_is_theirs_and_cannot_ask_for_more(site: MemorySite) -> None:
+    run(site, "sacctmgr -i add coordinator account=research names=bob")
+    assert run(site, "sacctmgr -i modify account ml set DeservedTRES=cpu=2", user="bob").rc == 0
+    assert run(site, "sacctmgr -i modify user alice set QueuePriority=2 where account=ml", user="bob").rc == 0
+    refused = run(site, "sacctmgr -i modify account research set DeservedTRES=cpu=2", user="bob")
+    assert (refused.rc, assoc(site, "research").quotas) == (1, ())
+    assert "a part of its parent's" in refused.stderr
+
+
 def test_gpus_can_be_promised_where_no_conf_file_accounts_for_them(site: MemorySite) -> None:
     site.config = replace(site.config, accounting_tres=())
     assert run(site, "sacctmgr -i modify account ml set DeservedTRES=gres/gpu=1,gres/gpu:a100=0.5").rc == 0
