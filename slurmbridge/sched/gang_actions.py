@@ -13,7 +13,6 @@ from slurmbridge.sched import gates
 from slurmbridge.sched.gang_holds import hold
 from slurmbridge.sched.pod_allocate import admitted, allocate_gang
 from slurmbridge.sched.pod_chunks import asked, held, next_to_start
-from slurmbridge.sched.pod_fit import free_devices
 from slurmbridge.sched.pod_queue import push, to_start
 from slurmbridge.sched.pod_session import PodSession
 from slurmbridge.sched.pods import Ask, Gang, PodGroup, PodTask
@@ -45,7 +44,7 @@ def consolidate(session: PodSession) -> None:
     for gang, chunk, ask in _waiting(session):
         if not gang.preemptible or failed.hopeless(gang, chunk):
             continue
-        if ask[2] > free_devices(session.nodes) + TOLERANCE:
+        if ask[2] > float(session.columns.free_devices().sum()) + TOLERANCE:
             continue
         victims = Victims(pool, tuple(pool.leaves()), _all_but(gang))
         if not solve(session, gang, victims, _nobody_loses, session.policy.consolidation_victims):

@@ -15,6 +15,8 @@ from slurmbridge.sched.pod_session import PodSession
 from slurmbridge.sched.pod_topology import node_sets
 from slurmbridge.sched.pods import Gang, PodGroup, PodNode, PodSet, PodTask, Status, Wish
 
+FEW_NODES = 16  # up to here each is asked by itself
+
 
 def allocate_gang(
     session: PodSession,
@@ -111,8 +113,18 @@ def _joined(one: Mapping[int, int], two: Mapping[int, int]) -> Mapping[int, int]
 def _task(
     session: PodSession, task: PodTask, nodes: Sequence[PodNode], ranks: Mapping[int, int], promise: bool
 ) -> bool:
-    ranked = best_nodes(nodes, task, session.policy.placement, ranks)
+    ranked = best_nodes(_candidates(session, nodes, task), task, session.policy.placement, ranks)
     return any(place_on(session, task, node, verdict, promise) for node, verdict in ranked)
+
+
+def _candidates(session: PodSession, nodes: Sequence[PodNode], task: PodTask) -> Sequence[PodNode]:
+    if len(nodes) <= FEW_NODES:
+        return nodes
+    found = session.columns.candidates(task.ask)
+    if len(nodes) == len(session.nodes):
+        return found
+    inside = {node.index for node in nodes}
+    return [node for node in found if node.index in inside]
 
 
 def place_on(session: PodSession, task: PodTask, node: PodNode, verdict: int, promise: bool) -> bool:

@@ -8,7 +8,7 @@ fits now, a node that is not wasted on it (no devices for a task that needs none
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -163,8 +163,7 @@ def _fullness(node: PodNode, gpu: bool, style: str) -> float:
     if style == "none":
         return 0.0
     if gpu:
-        left = node.idle[2] + node.freed[2]
-        left += sum(part_free(sharers)[1] for sharers in node.shared.values() if is_in_use(sharers))
+        left = node.idle[2] + node.freed[2] + parts_free(node)
         whole = float(node.gpus)
     else:
         left, whole = node.idle[0] + node.freed[0], node.size[0]
@@ -193,11 +192,6 @@ def copies(node: PodNode, ask: Ask) -> int:
     return max(0, math.floor(count + TOLERANCE))
 
 
-def free_devices(nodes: Sequence[PodNode]) -> float:
-    """Devices, in parts, that are idle or will be and are promised to nobody."""
-    return sum(
-        max(0.0, node.idle[2] + node.freed[2])
-        + sum(part_free(sharers)[1] for sharers in node.shared.values() if is_in_use(sharers))
-        for node in nodes
-        if node.gpus
-    )
+def parts_free(node: PodNode) -> float:
+    """What is, or will be, left of the devices that are shared, in devices."""
+    return sum(part_free(sharers)[1] for sharers in node.shared.values() if is_in_use(sharers))

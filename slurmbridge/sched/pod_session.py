@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 
 from slurmbridge.sched.ledger import Ledger
+from slurmbridge.sched.pod_columns import NodeColumns
 from slurmbridge.sched.pods import Gang, Load, PodNode, PodTask, Status, Topology
 from slurmbridge.sched.policy import Policy
 from slurmbridge.sched.queue_order import QueueFacts
@@ -45,6 +46,7 @@ class PodSession:
         self.gathering: set[int] = set()  # ranks of gangs that hold room without being complete
         self._journal: list[Callable[[], None]] = []  # how to undo each change
         self._settle_in()
+        self.columns = NodeColumns(self.nodes)
         self.shares = fair_shares(tree, self.total, self._requests(), usage)
 
     def _settle_in(self) -> None:

@@ -83,7 +83,7 @@ UNSHARED: Sharers = (0.0, 0, 0.0, 0, 0.0, 0)
 class PodNode:
     """A node as it is at this point of the pass."""
 
-    __slots__ = ("device_mib", "freed", "gpus", "idle", "index", "labels", "name", "shared", "size")
+    __slots__ = ("changed", "device_mib", "freed", "gpus", "idle", "index", "labels", "name", "shared", "size")
 
     def __init__(
         self, index: int, name: str, *, cpu: float, memory: float, gpus: int, device_mib: float, pods: int,
@@ -98,6 +98,7 @@ class PodNode:
         self.idle: Room = self.size
         self.freed: Room = (0.0, 0.0, 0.0, 0.0)
         self.shared: dict[str, Sharers] = {}  # devices held in parts, by their name
+        self.changed: set[int] | None = None  # where to note that this node changed
 
     def state(self) -> tuple[Room, Room, dict[str, Sharers]]:
         """All that changes, to put back later."""
@@ -106,6 +107,8 @@ class PodNode:
     def put_back(self, state: tuple[Room, Room, dict[str, Sharers]]) -> None:
         """Be again as `state` says."""
         self.idle, self.freed, self.shared = state
+        if self.changed is not None:
+            self.changed.add(self.index)
 
     def future(self) -> Room:
         """What is idle or will be, and is promised to nobody."""
@@ -114,6 +117,8 @@ class PodNode:
 
     def shift(self, ask: Ask, labels: tuple[str, ...], load: Load, sign: int) -> None:
         """Add (1) or remove (-1) a task's burden."""
+        if self.changed is not None:
+            self.changed.add(self.index)
         idle, freed = _IDLE[load] * sign, _FREED[load] * sign
         whole_idle, whole_freed = float(ask.gpus * idle), float(ask.gpus * freed)
         if ask.shares_devices:

@@ -16,7 +16,7 @@ import msgspec
 from slurmbridge.sched.ledger import Ledger
 from slurmbridge.sched.pod_allocate import allocate_gang
 from slurmbridge.sched.pod_chunks import asked, held, next_to_start
-from slurmbridge.sched.pod_fit import copies, free_devices
+from slurmbridge.sched.pod_fit import copies
 from slurmbridge.sched.pod_queue import key_of
 from slurmbridge.sched.pod_session import PodSession
 from slurmbridge.sched.pods import Ask, Gang, PodTask
@@ -81,18 +81,18 @@ class _Ground:
     def __init__(self, session: PodSession, gang: Gang) -> None:
         self.session = session
         self.before = session.ledger.copy()
-        free = [free_devices([node]) for node in session.nodes]
-        self.free = sum(free)
+        free = session.columns.free_devices()
+        self.free = float(free.sum())
         self.feasible = session.nodes
         if all(task.ask.needs_gpu for task in gang.tasks):  # where anything is to come at all
-            self.feasible = [node for node, devices in zip(session.nodes, free, strict=True) if devices > TOLERANCE]
+            self.feasible = [session.nodes[index] for index in (free > TOLERANCE).nonzero()[0].tolist()]
         self._copies: dict[Ask, list[int]] = {}
 
     def copies(self, ask: Ask) -> list[int]:
         """How many such tasks each node holds without any victim. Only before one is evicted."""
         found = self._copies.get(ask)
         if found is None:
-            found = self._copies[ask] = [copies(node, ask) for node in self.session.nodes]
+            found = self._copies[ask] = self.session.columns.copies(ask)
         return found
 
 
