@@ -15,6 +15,7 @@ from slurmbridge.model.job import Job, JobSpec, NodeShare
 from slurmbridge.model.request import MemoryPer
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.model.units import UNLIMITED
+from slurmbridge.submit.exempt_times import eligible_time
 from slurmbridge.submit.size import shown_nodes
 
 NULL = "(null)"
@@ -111,7 +112,8 @@ def _times(job: Job, eyes: Eyes) -> Iterator[str]:
     yield f"StartTime={view.time(start, 'Unknown')} EndTime={end} Deadline={deadline}"
     if job.start_time is not None and not job.is_pending:
         preempted = view.time(job.preempt_time, "None")
-        yield f"PreemptEligibleTime={view.time(job.start_time)} PreemptTime={preempted}"
+        exempt = eligible_time(job, view.config, view.accounting, view.partitions)
+        yield f"PreemptEligibleTime={view.time(exempt)} PreemptTime={preempted}"
     evaluated = job.last_sched_eval if job.last_sched_eval is not None else job.submit_time
     yield (
         f"SuspendTime={view.time(job.suspend_time, 'None')} SecsPreSuspend={int(job.pre_suspend_s)}"
@@ -297,7 +299,9 @@ def _tail(job: Job) -> Iterator[str]:
         yield f"StdIn={text.stdio_path(job, 'stdin', expand=True) or '/dev/null'}"
         yield f"StdOut={text.stdio_path(job, 'stdout', expand=True) or ''}"
     if request.segment is not None:
-        yield f"SegmentSize={request.segment}"
+        kept = {name for name, _ in request.recorded}
+        ways = (("consolidate-segments", "ConsolidateSegments"), ("spread-segments", "SpreadSegments"))
+        yield f"SegmentSize={request.segment}" + "".join(f" {shown}=Yes" for name, shown in ways if name in kept)
     if spec.switches:
         yield f"Switches={spec.switches}@{durations.render_elapsed(spec.switches_wait)}"
     if request.burst_buffer is not None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from slurmbridge.errors import LangError, SlurmErrno
-from slurmbridge.lang import durations, hostlist
+from slurmbridge.lang import durations, hostlist, slurm_conf_preempt
 from slurmbridge.model.cluster import Partition
 from slurmbridge.model.states import PartitionState
 from slurmbridge.model.units import UNLIMITED
@@ -48,7 +48,7 @@ FIELDS = (
     PartitionField(key="OverSubscribe", typed="oversubscribe", field="oversubscribe", least=5),
     PartitionField(key="Shared", typed="oversubscribe", field="oversubscribe", least=2),
     PartitionField(key="OverTimeLimit", typed="limit", field="over_time_limit", least=5),
-    PartitionField(key="PreemptMode", typed="upper", field="preempt_mode", least=3),
+    PartitionField(key="PreemptMode", typed="mode", field="preempt_mode", least=3),
     PartitionField(key="PriorityJobFactor", typed="count", field="priority_job_factor", least=9),
     PartitionField(key="PriorityTier", typed="count", field="priority_tier", least=9),
     PartitionField(key="Priority", typed="count", field="priority_tier", least=3),
@@ -60,7 +60,7 @@ FIELDS = (
     PartitionField(key="DenyAccounts", typed="names", field="deny_accounts", least=5),
     PartitionField(key="DenyQos", typed="names", field="deny_qos", least=5),
     PartitionField(key="AllocNodes", typed="text", field="alloc_nodes", least=5),
-    PartitionField(key="GraceTime", typed="count", field="grace_time", least=5),
+    PartitionField(key="GraceTime", typed="seconds", field="grace_time", least=5),
     PartitionField(key="DefMemPerCPU", typed="limit", field="def_mem_per_cpu", least=10),
     PartitionField(key="DefMemPerNode", typed="limit", field="def_mem_per_node", least=10),
     PartitionField(key="MaxMemPerCPU", typed="limit", field="max_mem_per_cpu", least=10),
@@ -88,10 +88,33 @@ def parse_value(field: PartitionField, text: str, typed: str) -> Any:
     """The typed value, or LangError whose message has the lines of scontrol's complaint. `typed`: the whole word."""
     try:
         return _READERS[field.typed](text)
+    except _Said as error:
+        raise LangError(str(error), text=text) from error
     except (LangError, ValueError) as error:
         second = _COMPLAINTS.get(field.typed, "").format(key=field.key)
-        colon = ":" if second else ""
+        colon = ":" if second or field.typed == "mode" else ""
         raise LangError("\n".join(filter(None, (f"Invalid input{colon} {typed}", second))), text=text) from error
+
+
+class _Said(ValueError):
+    """A complaint with words of its own."""
+
+
+def _mode(text: str) -> str:
+    """OFF keeps the partition's jobs from being preempted."""
+    mode = slurm_conf_preempt.parse_mode(text)
+    if mode is None:
+        raise ValueError(text)
+    if "GANG" in mode.split(","):
+        raise _Said("PreemptMode=GANG is a cluster-wide option and cannot be set at partition level")
+    return mode
+
+
+def _seconds(text: str) -> int:
+    try:
+        return _count(text)
+    except ValueError as error:
+        raise _Said(f"Invalid GraceTime value: {text}") from error
 
 
 def _minutes(text: str) -> int | None:
@@ -134,7 +157,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 _READERS: dict[str, Callable[[str], Any]] = {
     "minutes": _minutes, "count": _count, "limit": _limit, "yes_no": _yes_no, "oversubscribe": _oversubscribe,
-    "state": _state, "names": _names, "nodes": str, "text": str, "upper": str.upper,
+    "state": _state, "names": _names, "nodes": str, "text": str, "mode": _mode, "seconds": _seconds,
 }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from slurmbridge.model.request import Exclusive, MemoryPer
 from slurmbridge.model.states import JobFlag
 from slurmbridge.model.tres import count
 from slurmbridge.model.units import UNLIMITED
+from slurmbridge.submit.exempt_times import eligible_time
 
 _NO_LIMIT_S = 365 * 86400  # a job without limit is expected to end within a year
 _NO_THREADS = 0x7FFE
@@ -248,7 +249,7 @@ _FIELDS: tuple[Entry, ...] = (
     ("minimum_cpus_per_node", NUMBER, lambda j, v: j.spec.pn_min_cpus),
     ("minimum_tmp_disk_per_node", NUMBER, lambda j, v: j.spec.pn_min_tmp_mib),
     ("preempt_time", NUMBER, lambda j, v: j.preempt_time),
-    ("preemptable_time", NUMBER, lambda j, v: j.start_time if j.allocation is not None else 0),
+    ("preemptable_time", NUMBER, lambda j, v: eligible_time(j, v.config, v.accounting, v.partitions) or 0),
     ("pre_sus_time", NUMBER, lambda j, v: j.pre_suspend_s),
     ("hold", FLAG, lambda j, v: j.priority == 0),
     ("priority", NUMBER, lambda j, v: j.priority),

@@ -39,13 +39,21 @@ def read_type(pair: Pair) -> str:
 
 
 def read_mode(pair: Pair) -> str:
-    """Flags, then the one mode: as `scontrol show config` prints it (`GANG,SUSPEND`)."""
-    words = [word.strip().upper() for word in pair.value.split(",")]
+    """See `parse_mode`."""
+    mode = parse_mode(pair.value)
+    if mode is None:
+        raise pair.error(f"PreemptMode={pair.value} invalid")
+    return mode
+
+
+def parse_mode(text: str) -> str | None:
+    """Flags, then the one mode: as `scontrol show config` prints it (`GANG,SUSPEND`); None: it is no such thing."""
+    words = [word.strip().upper() for word in text.split(",")]
     bases = [_BASES[word] for word in words if word in _BASES]
     flags = [word for word in _FLAGS if word in words]
     known = all(word in _BASES or word in _FLAGS for word in words)
     if not known or len(bases) > 1 or ("GANG" in flags and len(flags) > 1):
-        raise pair.error(f"PreemptMode={pair.value} invalid")
+        return None
     return ",".join([*flags, *(base for base in bases if base != "OFF" or not flags)])
 
 

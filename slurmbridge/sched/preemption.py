@@ -15,6 +15,7 @@ from slurmbridge.model.accounts import Accounting, Qos
 from slurmbridge.model.cluster import ClusterConfig, Partition
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import JobFlag, JobState
+from slurmbridge.submit import exempt_times
 
 REQUEUE, CANCEL, SUSPEND = "REQUEUE", "CANCEL", "SUSPEND"
 _FLAGS = frozenset({"GANG", "WITHIN", "PRIORITY"})
@@ -120,13 +121,7 @@ class Rules:
         own = self.qos.get(victim.spec.qos)
         partition = self.partitions.get(partition_of(victim))
         other = self.qos.get(partition.qos) if partition is not None and partition.qos else None
-        first, second = (own, other) if own is not None and "OverPartQOS" in own.flags else (other, own)
-        seconds = self.exempt_s
-        for each in (first, second):
-            if each is not None and each.preempt_exempt_time is not None and each.preempt_exempt_time >= 0:
-                seconds = each.preempt_exempt_time
-                break
-        return (victim.start_time or 0.0) + seconds
+        return (victim.start_time or 0.0) + exempt_times.seconds(own, other, self.exempt_s)
 
     def grace_s(self, victim: Job, mode: str = REQUEUE) -> int:
         """Seconds between the warning and the end: GraceTime of its QOS, or of its partition where tiers decide."""

@@ -13,7 +13,8 @@ from slurmbridge.commands.update_fields import (
     apply_reservation,
     apply_update,
 )
-from slurmbridge.errors import SlurmErrno
+from slurmbridge.commands.update_partition import find_field, parse_value
+from slurmbridge.errors import LangError, SlurmErrno
 from slurmbridge.lang.slurm_conf import read_cluster
 from slurmbridge.model.accounts import Accounting
 from slurmbridge.model.cluster import ClusterConfig, Node, NodeConf, Partition
@@ -190,6 +191,25 @@ def test_partitions_are_made_and_changed() -> None:
     more = apply_partition_update(made, "tmp", (("Nodes", "+n3"), ("State", "DRAIN")), known)
     assert isinstance(more, Partition) and more.nodes == ("n1", "n3")
     assert apply_partition_update(made, "tmp", (("Nodes", "n9"),), known) is SlurmErrno.INVALID_NODE_NAME
+
+
+@pytest.mark.parametrize(
+    ("typed", "complaint"),
+    [
+        ("preemptmode=foo", "Invalid input: preemptmode=foo"),
+        ("preemptmode=CANCEL,REQUEUE", "Invalid input: preemptmode=CANCEL,REQUEUE"),
+        ("preemptmode=gang,suspend", "PreemptMode=GANG is a cluster-wide option and cannot be set at partition level"),
+        ("gracetime=x", "Invalid GraceTime value: x"),
+    ],
+)
+def test_what_partitions_may_say_of_preemption(typed: str, complaint: str) -> None:
+    key, _, value = typed.partition("=")
+    field = find_field(key)
+    assert field is not None
+    with pytest.raises(LangError) as refused:
+        parse_value(field, value, typed)
+    assert str(refused.value) == complaint
+    assert parse_value(field, "60" if key == "gracetime" else "within,cancel", "") in (60, "WITHIN,CANCEL")
 
 
 def reserve(present: tuple[Reservation, ...], verb: str, name: str, *fields: tuple[str, Any]) -> Any:

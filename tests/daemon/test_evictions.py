@@ -301,6 +301,17 @@ async def test_a_place_that_is_being_freed_is_shown_as_the_expected_start(made: 
     assert "SchedNodeList=n[1-4]" in (await made.run(f"scontrol show job {winner}", user="bob")).out
 
 
+def test_a_run_says_from_when_on_it_may_be_preempted() -> None:
+    async def whole() -> None:
+        made = await site(PREEMPTING + "PreemptExemptTime=10\n")
+        job = await made.submit("-n1", "sleep 100")
+        assert "PreemptEligibleTime=2027-01-15T08:10:00" in (await made.run(f"scontrol show job {job}")).out
+        await made.run("sacctmgr -i modify qos normal set preemptexempttime=0", user="root")
+        assert "PreemptEligibleTime=2027-01-15T08:00:00" in (await made.run(f"scontrol show job {job}")).out
+
+    asyncio.run(whole())
+
+
 @rule
 async def test_what_was_ended_for_others_counts_as_cancelled_in_sdiag(made: Site) -> None:
     victim, winner = await victim_and_winner(made)

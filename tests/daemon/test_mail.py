@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from slurmbridge.daemon import mail as mailing
+from slurmbridge.model.plan import Eviction, Plan
 from tests.daemon.controlled import CONF, Site, site
 
 Test = Callable[[Site], Awaitable[None]]
@@ -99,6 +100,18 @@ def test_a_requeue_is_told_of_with_the_time_of_the_run_it_ends(told: Told) -> No
         await made.run(f"scontrol requeue {job}")
         await made.advance(3)
         assert [line.partition(", ")[0] for line in told()] == [f"alice: Slurm Job_id={job} Name=r Requeued"]
+
+    play(rule)
+
+
+@pytest.mark.parametrize(("mode", "word"), [("REQUEUE", "Requeued"), ("CANCEL", "Failed")])
+def test_a_run_that_gives_way_is_told_of_as_requeued_or_failed(told: Told, mode: str, word: str) -> None:
+    async def rule(made: Site) -> None:
+        job = await made.submit("-J r --mail-type=REQUEUE,FAIL", "sleep 100")
+        made.plans.apply(Plan(version=0, evictions=(Eviction(job_id=job, mode=mode, for_job=0),)))
+        await made.advance(3)
+        (line,) = told()
+        assert line.startswith(f"alice: Slurm Job_id={job} Name=r {word}")
 
     play(rule)
 
