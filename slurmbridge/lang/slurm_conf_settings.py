@@ -189,6 +189,8 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Pair], Any]]]] = {
     "firstjobid": ("first_job_id", _count),
     "maxjobid": ("max_job_id", _count),
     "maxjobcount": ("max_job_count", _count),
+    "maxstepcount": ("max_step_count", _count),
+    "maxtaskspernode": ("max_tasks_per_node", _count),
     "maxarraysize": ("max_array_size", _count),
     "minjobage": ("min_job_age", _count),
     "killwait": ("kill_wait", _count),

@@ -81,6 +81,8 @@ def build_launch(
         kill_on_bad_exit=config.kill_on_bad_exit,
         wait_time_s=config.wait_time,
         mpi_default=config.mpi_default,
+        max_tasks_per_node=config.max_tasks_per_node,
+        max_steps=config.max_step_count,
         node_cpus=tuple((share.node, share.cpus) for share in shares),
     )
 

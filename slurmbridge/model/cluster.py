@@ -181,6 +181,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     first_job_id: int = 1
     max_job_id: int = 67_043_328
     max_job_count: int = 10_000
+    max_step_count: int = 40_000
+    max_tasks_per_node: int = 512
     max_array_size: int = 1001
     max_array_tasks: int = 1001
     min_job_age: int = 300

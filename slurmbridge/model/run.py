@@ -55,4 +55,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     kill_on_bad_exit: bool = False
     wait_time_s: int = 0
     mpi_default: str = "none"
+    max_tasks_per_node: int = 512  # of a step
+    max_steps: int = 40_000
     node_cpus: tuple[tuple[str, int], ...] = ()

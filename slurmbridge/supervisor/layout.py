@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-MAX_TASKS_PER_NODE = 512
-"""MaxTasksPerNode of slurm.conf(5), its default."""
 TOO_MANY_TASKS = "Task count specification invalid"
+TOO_MANY_STEPS = "Step limit reached for this job"
 TOO_MANY = "More processors requested than permitted"
 NO_MEMORY = "Memory required by task is not available"
 NO_GRES = "Invalid generic resource (gres) specification"
@@ -54,8 +53,8 @@ class Never(NamedTuple):
     lines: tuple[str, ...]
 
 
-def plan(request: dict[str, Any], job: int, places: list[Place]) -> Layout | Wait | Never:
-    """Lay a step out. Keys of the request: see `wire.step`."""
+def plan(request: dict[str, Any], job: int, places: list[Place], most: int = 512) -> Layout | Wait | Never:
+    """Lay a step out. Keys of the request: see `wire.step`. `most`: tasks of a node (MaxTasksPerNode)."""
     asked_nodes = request.get("nodes")
     external = bool(request.get("external"))
     chosen = _eligible(request, places)
@@ -82,7 +81,7 @@ def plan(request: dict[str, Any], job: int, places: list[Place]) -> Layout | Wai
         if asked_nodes is not None:
             notes.append(f"warning: can't run {ntasks} processes on {nodes} nodes, setting nnodes to {ntasks}")
         nodes = ntasks
-    if ntasks > MAX_TASKS_PER_NODE * max(1, nodes):
+    if ntasks > most * max(1, nodes):
         return Never((f"Unable to create step for job {job}: {TOO_MANY_TASKS}",))
     if len(chosen) < nodes:
         return Never((f"Unable to create step for job {job}: {BAD_NODES}",))

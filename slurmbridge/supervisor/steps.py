@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from slurmbridge.supervisor.head import Head
 
 MAX_CONNECTIONS = 1024
+MAX_STEPS, MAX_TASKS = 40_000, 512
+"""Of a job and of a node, where the run does not say."""
 
 
 class Steps:
@@ -101,7 +103,11 @@ class Steps:
             text = f"srun: error: Unable to create step for job {job}: Job/step already completing or completed"
             self._refuse(step.link, [text])
             return
-        verdict = layout.plan(step.request, self._head.job_id, self._places())
+        if self._next >= int(self._head.header.get("max_steps", MAX_STEPS)):
+            text = f"Unable to create step for job {self._head.job_id}: {layout.TOO_MANY_STEPS}"
+            self._refuse(step.link, [f"srun: error: {text}"])
+            return
+        verdict = self._planned(step)
         if isinstance(verdict, layout.Never):
             self._refuse(step.link, [f"srun: error: {line}" for line in verdict.lines])
         elif isinstance(verdict, layout.Wait):
@@ -114,6 +120,10 @@ class Steps:
                 step.link.send(wire.WAITING, verdict.reason.encode())
         else:
             self._create(step, verdict)
+
+    def _planned(self, step: RunningStep) -> layout.Layout | layout.Wait | layout.Never:
+        most = int(self._head.header.get("max_tasks", MAX_TASKS))
+        return layout.plan(step.request, self._head.job_id, self._places(), most)
 
     def _create(self, step: RunningStep, plan: layout.Layout) -> None:
         step.step, step.plan, step.start = self._next, plan, time.time()
@@ -295,7 +305,7 @@ class Steps:
         for step in waiting:
             if step.link.is_open:
                 self._waiting.append(step)
-                verdict = layout.plan(step.request, self._head.job_id, self._places())
+                verdict = self._planned(step)
                 if isinstance(verdict, layout.Layout):
                     self._waiting.remove(step)
                     self._create(step, verdict)

@@ -361,3 +361,16 @@ def test_what_srun_cannot_do_is_refused(state: pathlib.Path, words: str, line: s
         assert lines[-1] != "rc=0"
 
     use(state, rule)
+
+
+def test_a_job_has_no_more_steps_than_it_may(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        script = "#!/bin/bash\n" + SRUN + "for i in 1 2 3; do srun echo $i; done\n"
+        key = bench.launch(1, script, max_steps=2)
+        assert (await bench.finish(key)).splitlines() == [
+            "1",
+            "2",
+            "srun: error: Unable to create step for job 1: Step limit reached for this job",
+        ]
+
+    use(state, rule)

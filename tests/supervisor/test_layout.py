@@ -115,3 +115,10 @@ def test_every_task_has_one_place_and_no_node_more_than_it_can_hold(
     assert sorted(task for ids in found.tasks for task in ids) == list(range(ntasks))
     for rank, ids, held in zip(found.ranks, found.tasks, found.cpus, strict=True):
         assert len(ids) <= cpus[rank] and held <= cpus[rank]
+
+
+def test_a_node_takes_no_more_tasks_than_it_may() -> None:
+    assert isinstance(plan({"ntasks": 6, "nodes": 2, "overcommit": True}, 7, places(8, 8), 3), Layout)
+    assert plan({"ntasks": 7, "nodes": 2, "overcommit": True}, 7, places(8, 8), 3) == Never(
+        ("Unable to create step for job 7: Task count specification invalid",)
+    )

@@ -203,6 +203,8 @@ class LocalRuntime:
             "kill_on_bad_exit": launch.kill_on_bad_exit,
             "wait_time": launch.wait_time_s,
             "mpi_default": launch.mpi_default,
+            "max_tasks": launch.max_tasks_per_node,
+            "max_steps": launch.max_steps,
         }
 
     def acknowledge(self, key: RunKey, sequence: int) -> None:
