@@ -105,6 +105,8 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True):
     priority: int
     preemptible: bool
     stale_seconds: float | None = None
+    ran_seconds: float = 0.0  # what a victim would have to do again
+    waited_seconds: float = 0.0
     min_available: int | None = None
     root: GroupRow | None = None
     tasks: list[TaskRow]

@@ -89,7 +89,7 @@ def build(case: Case, states: list[list[Where]], policy: Policy) -> PodSession:
     for rank, (job, where) in enumerate(zip(case.jobs, states, strict=True)):
         gang = Gang(
             rank, job.name, tree.index[job.queue], priority=job.priority, preemptible=job.preemptible,
-            root=_root(job, levels), stale_s=job.stale_seconds,
+            root=_root(job, levels), stale_s=job.stale_seconds, ran_s=job.ran_seconds, waited_s=job.waited_seconds,
         )  # fmt: skip
         by_name = {pods.name: pods for pods in gang.sets}
         for index, (row, place) in enumerate(zip(job.tasks, where, strict=True)):

@@ -58,6 +58,8 @@ def job(
     sets: dict[str, int] | None = None,
     wish: WishRow | None = None,
     stale: float | None = None,
+    ran: float = 0.0,
+    waited: float = 0.0,
 ) -> JobRow:
     """A gang in queue `where`. A task is what it asks for, then `@node[/device]` if it runs, `:set` if there are several."""
     rows = []
@@ -78,7 +80,7 @@ def job(
     pods = [SetRow(name=each, min_available=least) for each, least in (sets or {}).items()]
     pods = pods or [SetRow(name="default", min_available=len(rows) if minimum is None else minimum)]
     return JobRow(
-        name=name, queue=where, priority=priority, preemptible=not fixed, tasks=rows, stale_seconds=stale,
+        name=name, queue=where, priority=priority, preemptible=not fixed, tasks=rows, stale_seconds=stale, ran_seconds=ran, waited_seconds=waited,
         root=GroupRow(name="", topology=wish, pod_sets=pods),
     )  # fmt: skip
 

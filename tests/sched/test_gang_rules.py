@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from slurmbridge.sched.gang_actions import run_pass
+from slurmbridge.sched.pods import Status
 from slurmbridge.sched.policy import DEFAULT, KAI, Policy
 from slurmbridge.sim.case_file import Case, WishRow
-from slurmbridge.sim.cases import decide
+from slurmbridge.sim.cases import Where, build, decide
 from tests.sched.small_pods import case, job, node, queue
 
 A, B = queue("a0", gpus=2), queue("b1", gpus=2)
@@ -163,3 +165,35 @@ def test_ours_never_takes_a_higher_priority_because_it_is_cheaper() -> None:
     jobs = [job("small", "a0", "1@m", priority=60), job("large", "a0", "3@n"), job("w", "b1", "1")]
     world = case([node("n", 3), node("m", 1)], [A, B], jobs, "reclaim")
     assert told(world, DEFAULT)["small"] == "keep@m"
+
+
+def test_what_was_run_counts_as_lost() -> None:
+    jobs = [job("long", "a0", "1@m", ran=9000), job("short", "a0", "3@n", ran=60), job("w", "b1", "1")]
+    world = case([node("n", 3), node("m", 1)], [A, B], jobs, "reclaim")
+    assert told(world, DEFAULT) == {"long": "keep@m", "short": "evict", "w": "pipeline@n"}
+
+
+def test_ours_keeps_the_room_that_was_made_for_the_winner() -> None:
+    jobs = [job("x", "a0", "2@n"), job("w", "b1", "2"), job("high", "b1", "1", priority=90)]
+    once = case([node("n", 2)], [queue("a0"), B], jobs[:2], "reclaim")
+    assert told(once, DEFAULT) == {"x": "evict", "w": "pipeline@n"}
+    states = [[Where(state="Pending")], [Where(state="Pending", node="n")], [Where(state="Pending")]]
+    for policy, winner in ((KAI, "high"), (DEFAULT, "w")):
+        session = build(case([node("n", 2)], [queue("a0"), B], jobs), states, policy)
+        run_pass(session, ["allocate"])
+        assert [gang.name for gang in session.gangs if gang.tasks[0].status == Status.STARTED] == [winner]
+
+
+@pytest.mark.parametrize(
+    ("waited", "small"), [(1799.0, "start@n"), (1800.0, "stay_pending"), (1800.0 + 14400, "start@n")]
+)
+def test_a_gang_that_waited_long_gathers_what_falls_free_for_a_time(waited: float, small: str) -> None:
+    jobs = [
+        job("busy", "b1", "2@n", fixed=True),
+        job("big", "a0", "1", "1", "1", "1", waited=waited),
+        job("small", "a0", "1"),
+    ]
+    world = case([node("n", 4)], [queue("a0", gpus=5), B], jobs, rounds=3)
+    assert told(world, DEFAULT)["small"] == small
+    assert told(world, KAI)["small"] == "start@n"
+    assert told(world, DEFAULT)["big"] == " ".join(["stay_pending"] * 4)
