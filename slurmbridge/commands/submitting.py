@@ -140,7 +140,9 @@ def _host_file(who: Speaker, draft: Draft, field: str, name: str) -> Steps:
     data: FileData = yield ReadFile(name=name)
     if data.errno:
         text = f"slurm_allocate_resources error opening file {name}, No such file or directory"
-        yield from complain(who, Bad((("error", text), ("error", f"Invalid {option}")), 255))
+        if draft.values.get("+nodefile"):
+            yield from complain(who, Bad((("error", text), ("error", f"Invalid {option}")), 255))
+        yield from complain(who, Bad((("error", text),), 1))
     words = data.data.decode("utf-8", "surrogateescape").replace(",", "\n")
     hosts: list[str] = []
     for word in words.split():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+from slurmbridge.lang.arrays import contains
 from slurmbridge.lifecycle import arrays
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.states import JobFlag
@@ -133,6 +134,13 @@ class JobTable:
             return self.of_het(job_id)
         job = self._jobs.get(job_id)
         return (job,) if job is not None else ()
+
+    def knows(self, job_id: int, task: int | None) -> bool:
+        """Whether there is such a job, or such a task of an array."""
+        family = self.family(job_id)
+        if task is None:
+            return bool(family)
+        return any(job.array_task_id == task or contains(job.tasks, task) for job in family)
 
     def family(self, job_id: int) -> Sequence[Job]:
         """The same, an array as `of_array` orders it."""

@@ -127,7 +127,7 @@ class Submissions:
             now=call.now,
             script_path=component.script_path,
             batch=wanted.batch,
-            job_exists=lambda job_id: bool(memory.table.family(job_id)),
+            job_exists=memory.table.knows,
             count_jobs=memory.table.count_open,
         )
         if isinstance(resolved, Refused):

@@ -32,12 +32,14 @@ class _Terms(Transformer[Token, Dependency]):
         return (DependencyTerm(kind="afterany", job_id=_job_id(parts[0])),)
 
     def after(self, parts: list[Token | _Parent]) -> tuple[DependencyTerm, ...]:
-        kind = str(parts[0]).lower()
-        return tuple(
-            DependencyTerm(kind=kind, job_id=parent[0], array_task=parent[1], minutes=parent[2])
-            for parent in parts[1:]
-            if isinstance(parent, tuple)
-        )
+        """The delay of one parent is that of those behind it too, until another is given."""
+        kind, delay = str(parts[0]).lower(), 0
+        terms: list[DependencyTerm] = []
+        for parent in parts[1:]:
+            if isinstance(parent, tuple):
+                delay = parent[2] or delay
+                terms.append(DependencyTerm(kind=kind, job_id=parent[0], array_task=parent[1], minutes=delay))
+        return tuple(terms)
 
     def parent(self, parts: list[Token | tuple[str, int | None]]) -> _Parent:
         marks = dict(part for part in parts[1:] if isinstance(part, tuple))

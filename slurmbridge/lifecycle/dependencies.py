@@ -78,7 +78,8 @@ def evaluate(job: Job, parents: Parents, twins: Sequence[Job], now: float) -> Jo
         if position in done:
             continue
         if term.kind == "singleton":
-            state = TermState.WAITING if any(_is_before(t, job) for t in twins) else TermState.DONE
+            waits = bool(job.held_by) or any(_is_before(t, job) for t in twins)  # held: not looked at
+            state = TermState.WAITING if waits else TermState.DONE
         else:
             state = term_state(term, job, parents(term.job_id), now)
         if state is TermState.DONE:

@@ -45,7 +45,7 @@ def resolve(
     now: float,
     script_path: str | None,
     batch: bool = True,
-    job_exists: Callable[[int], bool] | None = None,
+    job_exists: Callable[[int, int | None], bool] | None = None,
     count_jobs: policy.CountJobs | None = None,
 ) -> Resolved | Refused:
     """One component. The order of checks is slurmctld's, for a request with several mistakes."""
@@ -91,7 +91,7 @@ def resolve(
     if errno is not None:
         return Refused(errno=errno)
     if job_exists is not None and request.dependency is not None:
-        if any(term.job_id and not job_exists(term.job_id) for term in request.dependency.terms):
+        if any(term.job_id and not job_exists(term.job_id, term.array_task) for term in request.dependency.terms):
             return Refused(errno=SlurmErrno.DEPENDENCY)
     memory = size.default_memory(request, wish, first, config)
     largest = known(config).largest_memory(first)

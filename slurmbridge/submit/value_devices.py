@@ -77,7 +77,9 @@ def read_gpu_bind(option: Option, text: str | None, clock: Clock) -> Values | Ba
 
 
 _FREQUENCY = r"(?:low|medium|high|highm1|[0-9]+)"
-_GPU_FREQUENCY = re.compile(rf"(?:(?:memory=)?{_FREQUENCY})(?:,(?:(?:memory=)?{_FREQUENCY}|verbose))*", re.IGNORECASE)
+_GPU_FREQUENCY = re.compile(
+    rf"(?:(?:memory=)?{_FREQUENCY}|verbose)(?:,(?:(?:memory=)?{_FREQUENCY}|verbose))*", re.IGNORECASE
+)
 
 
 def read_gpu_freq(option: Option, text: str | None, clock: Clock) -> Values | Bad:

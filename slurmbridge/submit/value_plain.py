@@ -143,6 +143,8 @@ def read_moment(option: Option, text: str | None, clock: Clock) -> Values | Bad:
     try:
         return ((option.field, times.parse(text or "", clock.now, clock.tz)),)
     except LangError as problem:
+        if not text:
+            return invalid(option)
         place = (
             "" if problem.message.startswith("Invalid time") else f"Invalid time specification (pos={problem.place}): "
         )

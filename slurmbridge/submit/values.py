@@ -34,8 +34,8 @@ def read_signal(option: Option, text: str | None, clock: Clock) -> Values | Bad:
 
 
 def read_open_mode(option: Option, text: str | None, clock: Clock) -> Values | Bad:
-    modes = {"a": "append", "append": "append", "t": "truncate", "truncate": "truncate"}
-    found = modes.get((text or "").lower())
+    """The first letter counts."""
+    found = {"a": "append", "t": "truncate"}.get((text or "")[:1].lower())
     return invalid(option) if found is None else (("open_mode", found),)
 
 

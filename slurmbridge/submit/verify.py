@@ -101,6 +101,8 @@ def _gres_help(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | 
 
 
 def _reserved(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None:
+    if _is_given(draft, "core-spec") and _is_given(draft, "thread-spec"):
+        return Bad((("fatal", "-S/--core-spec and --thred-spec options are mutually exclusive"),), 1)
     for long, shown, field in (("core-spec", "-S", "core_spec"), ("thread-spec", "--thread-spec", "thread_spec")):
         if _is_given(draft, long) and not config.allow_spec_resources:
             lines.append(
@@ -262,8 +264,16 @@ def _ports(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None
     return error(SUBMISSION_FAILED + "Requires more ports than can be reserved", 1)
 
 
+def _moments(draft: Draft, config: ClusterConfig, lines: list[Line]) -> Bad | None:
+    begin, deadline = draft.values.get("begin"), draft.values.get("deadline")
+    if isinstance(begin, int) and isinstance(deadline, int) and begin > deadline:
+        return error("Incompatible begin and deadline time specification", 1)
+    return None
+
+
 _CHECKS = (
     _gres_help,
+    _moments,
     _reserved,
     _hint,
     _threads,

@@ -126,7 +126,7 @@ def _submit(effect: Submit, call: Call, site: SubmitSite, played: Played) -> Sub
             site,
             now=call.now,
             script_path=component.script_path,
-            job_exists=lambda job_id: job_id < 1_000_000,
+            job_exists=lambda job_id, task: job_id < 1_000_000,
         )
         if isinstance(verdict, Refused):
             return verdict
