@@ -256,7 +256,7 @@ def _text(_word: Word, text: str, _config: ClusterConfig, _qos: Collection[str])
 
 
 def _one_qos(_word: Word, text: str, _config: ClusterConfig, qos: Collection[str]) -> Any:
-    if text in ("-1", ""):
+    if text == "-1":
         return ""
     if text.lower() in qos:
         return text.lower()

@@ -49,7 +49,7 @@ VERBS: Final = (
     ("add", 3, "add"), ("archive", 3, "archive"), ("clear", 2, "clear"), ("create", 2, "add"), ("delete", 3, "delete"),
     ("dump", 2, "dump"), ("exit", 1, "exit"), ("help", 2, "help"), ("list", 3, "show"), ("load", 2, "load"),
     ("modify", 1, "modify"), ("ping", 1, "ping"), ("quit", 4, "exit"), ("reconfigure", 3, "reconfigure"),
-    ("remove", 3, "delete"), ("show", 3, "show"), ("shutdown", 8, "shutdown"), ("version", 1, "version"),
+    ("remove", 3, "delete"), ("show", 3, "show"), ("shutdown", 8, "shutdown"), ("verbose", 4, "verbose"), ("version", 4, "version"),
 )  # fmt: skip
 _CHANGING: Final = ("add", "delete", "modify", "load", "archive", "clear")
 _NEEDS: Final = {
@@ -166,6 +166,9 @@ def _run(session: Session, words: Sequence[str]) -> Command:
         yield Print(VERSION + "\n")
     elif verb == "help":
         yield Print(HELP)
+    elif verb == "shutdown" and not session.context.is_admin:
+        yield err(" Problem shutting down server: Access/permission denied")
+        return 1
     elif verb in _MISSING:
         yield err(f"sacctmgr: error: {verb} is not offered: {_MISSING[verb]}")
         return 1

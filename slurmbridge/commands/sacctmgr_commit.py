@@ -80,7 +80,7 @@ def agree(context: Context) -> Step:
         return True
     yield Print("Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ")
     answer = yield ReadStdin(limit=256, line=True)
-    yield Print("\n")
+    yield Print("\n" if answer.data else "\nerror: Inappropriate ioctl for device\n")
     if answer.data[:1].lower() == b"y":
         return True
     yield out(" Changes Discarded")

@@ -58,7 +58,7 @@ BARE: Final = {
 SWITCHES: Final = (
     ("WithAssociations", 5, "withassoc"), ("WithCoordinators", 5, "withcoord"), ("WithDeleted", 5, "withdeleted"),
     ("WithRawQOSLevel", 5, "withrawqos"), ("WithSubAccounts", 5, "withsub"), ("WithClusters", 5, "withclusters"),
-    ("WOPInfo", 5, "wopinfo"), ("WOPLimits", 5, "woplimits"), ("WOLimits", 3, "wolimits"), ("WithFed", 5, "withfed"),
+    ("WOPInfo", 4, "wopinfo"), ("WOPLimits", 4, "woplimits"), ("WOLimits", 3, "wolimits"), ("WithFed", 5, "withfed"),
     ("OnlyDefaults", 4, "onlydefaults"), ("Tree", 4, "tree"), ("AllTime", 4, "alltime"),
 )  # fmt: skip
 _LOWER: Final = frozenset(

@@ -183,7 +183,7 @@ def _account(context: Context, words: Words) -> Command:
         yield Print(NO_PRIVILEGE, 2)
         return 1
     if associations.ROOT in names:
-        yield err(" Error with request: the root account cannot be removed")
+        yield err(" You are not allowed to remove the root account.", " Use remove cluster instead.")
         return 1
     below = frozenset(names).union(*(associations.descendants(site.accounting, name) for name in names))
     jobs = active_jobs(site, lambda job: job.spec.account in below)
@@ -271,7 +271,7 @@ def _coordinator(context: Context, words: Words) -> Command:
         yield out(" Removing Coordinators with user name", *(f"  {name}" for name in users))
     if accounts:
         yield out(
-            " From Account(s)" if users else " Removing all coordinators from Account(s)", *(f"  {n}" for n in accounts)
+            " From Account(s)" if users else " Removing all users from Accounts", *(f"  {n}" for n in accounts)
         )
     pairs = [
         (user, account.name)

@@ -32,5 +32,7 @@ def heirs(context: Context, account: str, fields: set[str]) -> list[str]:
 
 
 def _own(assoc: Assoc, field: str) -> Any:
+    if field == "qos" and assoc.qos is not None and associations.is_change(assoc.qos):
+        return None
     top, _, inner = field.rpartition(".")
     return getattr(assoc.limits if top else assoc, inner)

@@ -83,22 +83,25 @@ def _selected(context: Context, words: Words, *, users: bool) -> list[Assoc]:
 
 def _default_qos_problem(context: Context, words: Words, targets: Sequence[Assoc]) -> Lines:
     """Associations whose default QOS would be out of their reach."""
-    edit = next((edit for edit in reversed(words.edits) if edit.word.field == "default_qos" and edit.value), None)
-    if edit is None:
+    if not any(edit.word.field in ("qos", "default_qos") for edit in words.edits):
         return []
-    accounting = context.site.accounting
-    bad = []
-    for assoc in targets:
-        after = apply_to_assoc(assoc, words.edits)
-        if edit.value not in associations.effective_qos(accounting, after):
-            bad.append(assoc)
+    after = _edit_assocs(context, words, targets)(context.site.accounting)
+    below = frozenset().union(*(associations.descendants(after, assoc.account) for assoc in targets if not assoc.user))
+    ids = {assoc.assoc_id for assoc in targets}
+    bad = [
+        assoc
+        for assoc in after.assocs
+        if assoc.default_qos
+        and (assoc.assoc_id in ids or assoc.account in below)
+        and assoc.default_qos not in associations.effective_qos(after, assoc)
+    ]
     if not bad:
         return []
     return [
         "sacctmgr: error: ",
         " These associations don't have access to their default qos.",
         " Please give them access before they the default can be set to this.",
-        *(f"  DefQOS = {edit.value:<10} {assoc_line(context.site, assoc).lstrip()}" for assoc in bad),
+        *(f"  DefQOS = {assoc.default_qos:<10} {assoc_line(context.site, assoc).lstrip()}" for assoc in bad),
         "",
         " Error with request: This request would make it so some associations would not have access to their default qos.",
     ]  # fmt: skip
@@ -120,7 +123,10 @@ def _user(context: Context, argv: Sequence[str]) -> Command:
         yield from refused
         return 1
     if "rawusage" in words.other:
-        yield err("sacctmgr: error: Raw usage is reset on accounts: modify account NAME set RawUsage=0")
+        if not words.where.get("accounts"):
+            yield err("sacctmgr: error: An account must be specified")
+        else:
+            yield err("sacctmgr: error: Raw usage is reset on accounts: modify account NAME set RawUsage=0")
         return 1
     steps: list[Callable[[Accounting], Accounting]] = []
     if words.other:
@@ -315,6 +321,15 @@ def _move(accounting: Accounting, names: Sequence[str], parent: str) -> Accounti
     return accounting
 
 
+def _preempts_itself(accounting: Accounting) -> bool:
+    """Whether some QOS may preempt itself, at once or by way of others."""
+    below = {qos.name: set(qos.preempt) for qos in accounting.qos}
+    for _ in below:
+        for names in below.values():
+            names.update(*(below.get(name, set()) for name in list(names)))
+    return any(name in names for name, names in below.items())
+
+
 def _qos(context: Context, argv: Sequence[str]) -> Command:
     words = _read(context, "qos", argv, QOS_WORDS, ())
     refused = refuse(words, nothing=NOTHING_TO_SET)
@@ -329,10 +344,14 @@ def _qos(context: Context, argv: Sequence[str]) -> Command:
     if not names:
         yield out(_NOTHING_MODIFIED)
         return 1
+    wanted = frozenset(names)
+    after = changes.edit_qos(context.site.accounting, wanted, lambda qos: apply_to_qos(qos, words.edits))
+    if _preempts_itself(after):
+        yield err("sacctmgr: error: QOS Preemption loop detected", " Error with request: QOS Preemption loop detected")
+        return 1
     yield out(" Modified qos...", *(f"  {name}" for name in names))
     if not (yield from agree(context)):
         return 0
-    wanted = frozenset(names)
     notes = [context.note("Modify QOS", ",".join(names))]
     done = yield from commit(
         context, lambda a: changes.edit_qos(a, wanted, lambda qos: apply_to_qos(qos, words.edits)), notes

@@ -49,8 +49,9 @@ def _selected(site: Site, words: Words, *, users: bool = True, accounts: bool = 
             continue
         if "clusters" in words.where and site.config.cluster_name not in words.where["clusters"]:
             continue
-        if "qos" in words.where and set(words.where["qos"]).isdisjoint(
-            associations.effective_qos(site.accounting, assoc)
+        if "qos" in words.where and (
+            not assoc.user  # accounts are not searched
+            or set(words.where["qos"]).isdisjoint(associations.effective_qos(site.accounting, assoc))
         ):
             continue
         if "default_qos" in words.where and assoc.default_qos not in words.where["default_qos"]:

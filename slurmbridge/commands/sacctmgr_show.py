@@ -12,6 +12,7 @@ from slurmbridge.commands import sacctmgr_fields as table
 from slurmbridge.commands import sacctmgr_rows as rows
 from slurmbridge.commands.accounting_words import is_word
 from slurmbridge.commands.effects import Call, Command, Print, Reports, Site
+from slurmbridge.commands.sacctmgr_commit import NO_PRIVILEGE
 from slurmbridge.commands.sacctmgr_conditions import Words, read
 from slurmbridge.commands.sacctmgr_config import config_text, stats_text
 from slurmbridge.commands.sacctmgr_events import only_of_the_cluster, show_events
@@ -77,6 +78,9 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
     if entity == "problem" and not site.is_operator(call.uid):
         yield Print("sacctmgr: error: Access/permission denied\n Error with request: Access/permission denied\n", 2)
         return 1
+    if entity == "wckey" and not site.is_operator(call.uid):
+        yield Print(NO_PRIVILEGE, 2)
+        return 1
     kind = entity if entity in _KINDS else "other"
     words = read(kind, argv[1:], config=site.config, qos=associations.index(site.accounting).qos)
     if options.with_assocs:
@@ -140,6 +144,8 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
             "You requested options that are only valid when querying with the withassoc option.\n"
             "Are you sure you want to continue? (You have 30 seconds to decide)\n(N/y): \n"
         )
+        if not call.stdin_is_tty:
+            yield Print("error: Inappropriate ioctl for device\n")
         yield Print("Aborted\n")
         return 0
     found = (

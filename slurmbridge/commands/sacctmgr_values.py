@@ -23,7 +23,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     order: dict[str, int]
     own_limits: bool = False  # WOPLimits: only what is set on the association itself
     parents: bool = True  # False: WOPInfo
-    raw_qos: bool = False  # WithRawQOSLevel: what is stored, changes of what is inherited with + and -
+    raw_qos: bool = False  # WithRawQOSLevel: changes of what is inherited stand beside it, with + and -
 
     def tres(self, tres: Tres) -> str:
         return show_tres(tres, self.order)
@@ -89,8 +89,11 @@ def assoc_row(assoc: Assoc, show: Source, depth: int = 0) -> dict[str, str]:
     limits = assoc.limits if own else associations.effective_limits(show.accounting, assoc)
     above = associations.ancestors(show.accounting, assoc)
     chain = (assoc,) if own else (assoc, *above)
-    stored = own or show.raw_qos
-    qos = tuple(sorted(assoc.qos or ())) if stored else associations.effective_qos(show.accounting, assoc)
+    if own:
+        qos = tuple(sorted(assoc.qos or ()))
+    else:
+        read = associations.raw_qos if show.raw_qos else associations.effective_qos
+        qos = read(show.accounting, assoc)
     records = associations.index(show.accounting).qos
     numbers = sorted(records[name].qos_id for name in qos if name in records)
     row = {

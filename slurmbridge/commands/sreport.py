@@ -61,6 +61,8 @@ def main(call: Call, site: Site) -> Command:
     if parsed.has("version") or words[:1] == ["version"]:
         yield Print(listing.VERSION + "\n")
         return 0
+    if words and len(words[0]) > 1 and any(word.startswith(words[0].lower()) for word in ("exit", "quit")):
+        return 0
     if not words:
         yield Print("sreport: error: reports are not asked for interactively; give one on the command line\n", 2)
         return 1
@@ -127,6 +129,11 @@ def main(call: Call, site: Site) -> Command:
     if report.groups is not None and columns is not None:
         columns = (*columns, *report.groups(ask))
     layout: Sequence[Column] = columns
+    if "tree" in conditions.switches and not conditions.values.get("format"):
+        layout = [
+            msgspec.structs.replace(each, width=20, wide=20, left=True) if each.name == "Account" else each
+            for each in columns
+        ]
     yield Print(render(layout, cells(found, layout, unit), mode=mode, unit=unit, header=not parsed.has("noheader")))
     return 1 if conditions.failed else 0
 

@@ -282,7 +282,7 @@ REPORTS = (
     ),
     Report(
         kind="cluster", name="AccountUtilizationByQOS", least=21, sums=_by_qos,
-        columns=(CLUSTER, ACCOUNT, Column("QOS", "QOS", 9, "qos"), TRES, USED, ENERGY, COUNT),
+        columns=(CLUSTER, ACCOUNT, Column("QOS", "QOS", 12, "qos"), TRES, USED, ENERGY, COUNT),
         title=lambda ask: "Cluster/Account/QOS Utilization",
     ),
     Report(
@@ -292,7 +292,7 @@ REPORTS = (
     Report(kind="cluster", name="UserUtilizationByWckey", least=18, refused=_WCKEYS),
     Report(kind="cluster", name="WCKeyUtilizationByUser", least=1, refused=_WCKEYS),
     Report(
-        kind="job", name="SizesByAccount", least=7, columns=(CLUSTER, Column("Account", "Account", 9, "account")),
+        kind="job", name="SizesByAccount", least=1, columns=(CLUSTER, Column("Account", "Account", 9, "account")),
         sums=_sizes, title=lambda ask: "Job Sizes", measure=_size_measure, groups=_group_columns,
     ),
     Report(kind="job", name="SizesByAccountAndWckey", least=15, refused=_WCKEYS),

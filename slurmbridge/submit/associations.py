@@ -128,19 +128,30 @@ def ancestors(accounting: Accounting, assoc: Assoc) -> tuple[Assoc, ...]:
 
 def effective_qos(accounting: Accounting, assoc: Assoc) -> tuple[str, ...]:
     """The QOS that may be used: its own list, else the nearest one above with what was changed since; by name."""
-    changed: list[tuple[str, ...]] = []
-    names: set[str] = set()
-    for each in (assoc, *ancestors(accounting, assoc)):
-        if each.qos is None:
-            continue
-        if not is_change(each.qos):
-            names = set(each.qos)
-            break
-        changed.append(each.qos)
+    changed, base = _stored_qos(accounting, assoc)
+    names = set(base)
     for change in reversed(changed):
         for name in change:
             names = names | {name[1:]} if name[0] == "+" else names - {name[1:]}
     return tuple(sorted(names))
+
+
+def raw_qos(accounting: Accounting, assoc: Assoc) -> tuple[str, ...]:
+    """The same before changes are made: `+long`, `-tiny` and the list that they are changes of."""
+    changed, base = _stored_qos(accounting, assoc)
+    return tuple(sorted({*base, *(name for change in changed for name in change)}))
+
+
+def _stored_qos(accounting: Accounting, assoc: Assoc) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """Changes from here upwards, and the nearest list."""
+    changed: list[tuple[str, ...]] = []
+    for each in (assoc, *ancestors(accounting, assoc)):
+        if each.qos is None:
+            continue
+        if not is_change(each.qos):
+            return changed, each.qos
+        changed.append(each.qos)
+    return changed, ()
 
 
 def is_change(qos: tuple[str, ...]) -> bool:

@@ -217,7 +217,7 @@ def test_without_immediate_it_asks_first(site: MemorySite) -> None:
     before = site.accounting
     answer = load(site, text, "sacctmgr load f")
     assert answer.rc == 0
-    assert answer.stdout.endswith("(N/y): \n Changes Discarded\n")
+    assert answer.stdout.endswith("(N/y): \nerror: Inappropriate ioctl for device\n Changes Discarded\n")
     assert site.accounting == before
 
 

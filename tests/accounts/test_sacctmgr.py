@@ -234,9 +234,9 @@ QUESTION = "Would you like to commit changes? (You have 30 seconds to decide)\n(
 
 def test_without_i_a_no_or_the_end_of_input_discards(site: MemorySite) -> None:
     before = site.accounting
-    for stdin in (b"n\n", b""):
+    for stdin, note in ((b"n\n", ""), (b"", "error: Inappropriate ioctl for device\n")):
         answer = run(site, "sacctmgr modify qos tiny set priority=1", stdin=stdin)
-        assert answer == (0, " Modified qos...\n  tiny\n" + QUESTION + " Changes Discarded\n", "")
+        assert answer == (0, " Modified qos...\n  tiny\n" + QUESTION + note + " Changes Discarded\n", "")
     assert site.accounting is before
     assert run(site, "sacctmgr modify qos tiny set priority=1", stdin=b"y\n").stdout.endswith(QUESTION)
     assert site.accounting is not before
@@ -278,3 +278,33 @@ def test_commands_are_read_from_standard_input(site: MemorySite) -> None:
 def test_what_is_not_offered_says_so(site: MemorySite, verb: str) -> None:
     answer = run(site, f"sacctmgr {verb}")
     assert answer.rc == 1 and "not offered" in answer.stderr
+
+
+def qos_of(site: MemorySite, user: str, *, raw: bool = False) -> str:
+    word = " withrawqoslevel" if raw else ""
+    return run(site, f"sacctmgr -nP show assoc user={user} account=ml{word} format=qos").stdout.strip()
+
+
+def test_changes_of_a_qos_list_follow_what_is_inherited(site: MemorySite) -> None:
+    for line in ("account ml set qos=normal,high", "user bob account=ml set qos=", "user bob account=ml set qos+=tiny"):
+        assert run(site, f"sacctmgr -i modify {line}").rc == 0
+    assert (qos_of(site, "bob"), qos_of(site, "bob", raw=True)) == ("high,normal,tiny", "+tiny,high,normal")
+    run(site, "sacctmgr -i modify account ml set qos=normal")
+    assert qos_of(site, "bob") == "normal,tiny"
+    run(site, "sacctmgr -i modify user bob account=ml set qos-=normal")
+    assert (qos_of(site, "bob"), qos_of(site, "bob", raw=True)) == ("tiny", "+tiny,-normal,normal")
+
+
+def test_a_default_qos_below_must_stay_in_reach(site: MemorySite) -> None:
+    run(site, "sacctmgr -i modify account ml set qos=normal,high")
+    run(site, "sacctmgr -i modify user bob account=ml set qos=")
+    run(site, "sacctmgr -i modify user bob account=ml set defaultqos=high")
+    answer = run(site, "sacctmgr -i modify account ml set qos-=high")
+    assert answer.rc == 1
+    assert "These associations don't have access to their default qos." in answer.stderr
+
+
+def test_a_qos_may_not_preempt_itself(site: MemorySite) -> None:
+    answer = run(site, "sacctmgr -i modify qos normal set preempt=normal")
+    text = "QOS Preemption loop detected"
+    assert answer == (1, "", f"sacctmgr: error: {text}\n Error with request: {text}\n")
