@@ -1,7 +1,8 @@
 """What does a file of scheduling cases say? Its records, read strictly; how a case becomes the objects of a pass.
 
 A case is a small cluster with queues and gangs, and how many rounds of which actions to run. Fields that only say what is
-expected are not read here.
+expected are not read here. Clusters lose things: a queue, parent or node that is named but not there is no error; what hangs
+on it stays as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from slurmbridge.errors import ConfigError
-from slurmbridge.sched.queues import Queue, QueueTree, Vector
+from slurmbridge.sched.queues import ZERO, Queue, QueueTree, Vector
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +180,7 @@ def read(data: bytes) -> list[Case]:
 
 
 def tree_of(case: Case) -> QueueTree:
-    """The queues, GPUs counted in devices."""
+    """The queues, GPUs counted in devices. What names a queue that is not there gets nothing."""
 
     def vector(row: QueueRow, field: str) -> Vector:
         values = [getattr(resource, field) for resource in (row.cpu, row.memory, row.gpu)]
@@ -187,47 +188,45 @@ def tree_of(case: Case) -> QueueTree:
         cpu, memory, gpu = (unlimited if value < 0 else float(value) for value in values)
         return cpu, memory, gpu
 
-    return QueueTree.build(
+    known = {row.name for row in case.queues}
+    queues = [
         Queue(
             name=row.name,
-            parent=row.parent,
+            parent=row.parent if row.parent in known else None,
             priority=row.priority,
             rank=row.creation_rank,
             quota=vector(row, "quota"),
-            limit=vector(row, "limit"),
+            limit=vector(row, "limit") if row.parent is None or row.parent in known else ZERO,
             weight=vector(row, "over_quota_weight"),
         )
         for row in case.queues
-    )
+    ]
+    queues += [
+        Queue(name=name, rank=len(queues), quota=ZERO, limit=ZERO, weight=ZERO)
+        for name in sorted({job.queue for job in case.jobs} - known)
+    ]
+    return QueueTree.build(queues)
 
 
 def _problem(case: Case) -> str | None:
     """What does not hang together."""
-    nodes, queues = {node.name for node in case.nodes}, {queue.name for queue in case.queues}
     levels = {topology.name: topology.levels for topology in case.topologies}
     for what, names in (("node", [node.name for node in case.nodes]), ("queue", [row.name for row in case.queues]),
                         ("job", [job.name for job in case.jobs])):  # fmt: skip
         twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
         if twice is not None:
             return f"{what} {twice} is given twice"
-    for queue in case.queues:
-        if queue.parent is not None and queue.parent not in queues:
-            return f"queue {queue.name}: parent {queue.parent} is not a queue"
     try:
         tree_of(case)
     except ValueError as fault:
         return str(fault)
     for job in case.jobs:
-        if job.queue not in queues:
-            return f"job {job.name}: queue {job.queue} is not known"
         problem = _group_problem(job.root, levels) if job.root else None
         if problem:
             return f"job {job.name}: {problem}"
         for task in job.tasks:
             if task.state not in STATES:
                 return f"task {task.id}: state {task.state} is not known"
-            if task.state in ("Running", "Bound", "Binding", "Allocated", "Releasing") and task.node not in nodes:
-                return f"task {task.id}: node {task.node} is not known"
             if task.request.kind == "fraction" and not 0 < (task.request.fraction or 0) <= 1:
                 return f"task {task.id}: a fraction is more than 0 and at most 1"
             if task.request.kind == "memory" and task.request.gpu_memory_mib <= 0:

@@ -195,7 +195,7 @@ def _after(task: PodTask, where: Where) -> Where:
     if task.target is not None or task.evicted:
         return Where(state="Pending", node=task.target.name if task.target else None)
     if task.status in (Status.RUNNING, Status.STARTED):
-        return Where(state="Running", node=task.node.name if task.node else None, labels=task.labels)
+        return Where(state="Running", node=task.node.name if task.node else where.node, labels=task.labels)
     return Where(state="Pending") if where.state == "Pending" else where
 
 

@@ -12,7 +12,9 @@ from click.testing import CliRunner
 
 from slurmbridge.cli.sim import sim
 from slurmbridge.errors import ConfigError
+from slurmbridge.sched.policy import KAI
 from slurmbridge.sim import case_file
+from slurmbridge.sim.cases import decide
 from tests.sched.small_pods import case, job, node, queue
 
 WORLD = case(
@@ -37,12 +39,9 @@ def spoilt(path: str, value: object) -> bytes:
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("jobs.0.queue", "x", "case case: job r: queue x is not known"),
-        ("jobs.1.tasks.0.node", "m", "case case: task s-0: node m is not known"),
         ("jobs.1.tasks.0.state", "Odd", "case case: task s-0: state Odd is not known"),
         ("jobs.1.name", "r", "case case: job r is given twice"),
         ("queues.0.parent", "b1", "case case: queues are each other's parents"),
-        ("queues.1.parent", "z", "case case: queue a0: parent z is not a queue"),
         ("nodes.0.gpus", "two", "not a file of scheduling cases: Expected `int`, got `str` - at `$.cases[0].nodes[0].gpus`"),
         ("session.actions.0", "dance", "not a file of scheduling cases: Invalid enum value 'dance' - at `$.cases[0].session.actions[0]`"),
         ("jobs.0.tasks.0.request.gpus", -1, "case case: task r-0: a negative number of devices"),
@@ -52,6 +51,22 @@ def test_a_file_that_does_not_hang_together_is_refused_with_the_place(path: str,
     with pytest.raises(ConfigError) as refused:
         case_file.read(spoilt(path, value))
     assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(("path", "value"), [("jobs.2.queue", "x"), ("queues.2.parent", "z")])
+def test_what_waits_for_a_queue_that_is_not_there_goes_on_waiting(path: str, value: str) -> None:
+    (given,) = case_file.read(spoilt(path, value))
+    assert {name: answer.decision for name, answer in decide(given, KAI).items()} == {
+        "r": "keep",
+        "s": "keep",
+        "w": "stay_pending",
+    }
+
+
+def test_what_runs_on_a_node_that_is_gone_is_left_alone() -> None:
+    (given,) = case_file.read(spoilt("jobs.1.tasks.0.node", "m"))
+    assert decide(given, KAI)["s"].decision == "keep"
+    assert decide(given, KAI)["w"].decision == "start"
 
 
 def test_an_id_may_be_used_once() -> None:
