@@ -31,7 +31,6 @@ CPUS_PER_GPU, MIB_PER_GPU = 12, 98_304
 SHAPES = 500
 NODES_PER_SWITCH = 16
 LIMITS = (30, 60, 120, 240, 480, 1440, 2880)
-FRACTIONS = (100, 200, 250, 300, 500, 600, 750)
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,8 +159,7 @@ def _tree(size: Size) -> tuple[Accounting, tuple[Queue, ...]]:
 
 
 class _Jobs:
-    """Draws jobs. Specs that are equal are one object, as they are after a round through msgpack they are not: the
-    planner interns them itself."""
+    """Draws jobs. Each has a spec of its own, as they have when they come through the pipe: the planner interns them."""
 
     def __init__(self, rng: random.Random, queues: Sequence[Queue], scenario: str) -> None:
         self._rng, self._queues, self._scenario = rng, queues, scenario
@@ -173,16 +171,23 @@ class _Jobs:
         rng, slots = self._rng, size.gpus_per_node
         part = {"fill": 0.66, "fair": 0.9, "topology": 0.6, "consolidate": 0.82}.get(self._scenario, 1.0)
         budget = int(size.nodes * slots * part)
-        sizes = _spread(rng, size.running, budget, slots)
-        free = [list(range(slots)) for _ in range(size.nodes)]
         least = 1 if self._scenario == "consolidate" else 0  # free devices on every node
+        sizes = _spread(rng, size.running, budget, slots - least)
+        free = [list(range(slots)) for _ in range(size.nodes)]
         by_free: dict[int, list[int]] = {slots: list(range(size.nodes))}
+        packed = part == 1.0 or self._scenario == "topology"
+        spread = self._scenario == "consolidate"
         greedy = self._scenario in ("reclaim", "fair")
         owners = self._queues[: max(len(self._queues) * 2 // 5, 1)] if greedy else self._queues
         for gpus in sorted(sizes, reverse=True):
-            row = next((by_free[have].pop() for have in range(gpus + least, slots + 1) if by_free.get(have)), None)
-            if row is None:
+            levels = [have for have in range(gpus + least, slots + 1) if by_free.get(have)]
+            if not levels:
                 continue
+            if packed or spread:
+                row = by_free[levels[-1] if spread else levels[0]].pop()
+            else:  # anywhere, so that what is free lies about in pieces
+                rows = rng.choices([by_free[have] for have in levels], [len(by_free[have]) for have in levels])[0]
+                row = rows.pop(rng.randrange(len(rows)))
             devices = tuple(DeviceShare(index=free[row].pop(0), type="h100") for _ in range(gpus))
             by_free.setdefault(len(free[row]), []).append(row)
             first = CPUS_PER_GPU * devices[0].index
@@ -209,7 +214,7 @@ class _Jobs:
     def pending(self, size: Size, count: int) -> list[Job]:
         """Waiting jobs of at most SHAPES shapes."""
         rng = self._rng
-        shapes = list(dict.fromkeys(self._shape(size) for _ in range(SHAPES)))
+        shapes = list(dict.fromkeys(self._shape(size) for _ in range(4 * SHAPES)))[:SHAPES]
         behind = self._queues[max(len(self._queues) * 2 // 5, 1) :] or self._queues
         found = []
         for _ in range(count):
@@ -229,7 +234,7 @@ class _Jobs:
         rng, slots = self._rng, size.gpus_per_node
         most = max(min(size.nodes // 4, 64), 1)
         kind = rng.random()
-        cpus = rng.choice((2, 4, 8, 12))
+        cpus = rng.randint(1, CPUS_PER_GPU)
         if self._scenario == "consolidate" and kind < 0.5:
             return Shape(1, max(slots - rng.choice((0, 0, 1, 2)), 1), cpus=cpus)
         if self._scenario == "topology" and kind < 0.7:
@@ -237,7 +242,7 @@ class _Jobs:
         if self._scenario in ("backfill", "reclaim") and kind < 0.2:
             return Shape(min(rng.choice((2, 4, 8, 16, 32)), most), slots, cpus=cpus)
         if kind < 0.45:
-            return Shape(1, 1, rng.choice(FRACTIONS), cpus=cpus)
+            return Shape(1, 1, rng.randrange(50, 960, 10), cpus=cpus)
         if kind < 0.5:
             return Shape(1, rng.choice((2, 4)) if slots >= 4 else 1, rng.choice((250, 500)), cpus=cpus)
         if kind < 0.85:
