@@ -7,6 +7,7 @@ opens last, when every command can be answered.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -63,6 +64,13 @@ def run(
     return 0
 
 
+def _tame_collector() -> None:
+    """Cycles are rare here and what was made so far stays: look for them seldom, and among newer things alone."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 def socket_path(state: str) -> str:
     """root's default socket is where every user looks; any other is in its state folder."""
     return ROOT_SOCKET if os.geteuid() == 0 and state == ROOT_STATE else os.path.join(state, "socket")
@@ -109,6 +117,7 @@ class Daemon:
                 log.warning("event=config.without_effect key=%r at=%s:%d why=%r", key, place, line, why)
             for who, pool in quotas.without_pool(controller.memory.accounting, self.config):
                 log.warning("event=quota.without_pool who=%s pool=%s", who, pool)
+            _tame_collector()
             self._tell_ready(ready_fd)
             log.info(
                 "event=daemon.up pid=%d socket=%s jobs=%d", os.getpid(), self.socket_path, len(controller.memory.table)

@@ -187,9 +187,7 @@ class Plans:
         job = self.core.memory.table.get(nomination.job_id)
         shown = nomination.start, nomination.nodes
         if job is not None and job.is_pending and job.priority != 0 and (job.start_time, job.sched_nodes) != shown:
-            self.core.see(
-                replace(job, start_time=nomination.start, sched_nodes=nomination.nodes, last_sched_eval=now)
-            )
+            self.core.see(replace(job, start_time=nomination.start, sched_nodes=nomination.nodes, last_sched_eval=now))
 
     def _explain(self, verdict: Verdict, now: float) -> None:
         self.verdicts[verdict.job_id] = verdict

@@ -19,6 +19,7 @@ from slurmbridge.errors import LangError
 from slurmbridge.lang.grammars import Language
 
 _KINDS = tuple((f"#{kind}".encode(), kind) for kind in ("SBATCH", "PBS", "BSUB", "BRIDGE"))
+_PREFIXES = tuple(prefix for prefix, _ in _KINDS)
 _OF_COMPONENT = ("SBATCH", "BRIDGE")
 _MAX_LINE = 1 << 16  # bytes of one directive line; Slurm's own buffer for a word is 8 KiB
 _MEMO_LINE = 1 << 10  # longer ones are not kept
@@ -171,10 +172,11 @@ def _plain(text: str) -> Line | None:
     """A line of unquoted words alone, which most are: what the grammar makes of it, a tenth of the time. Else None."""
     if not _SPECIAL.isdisjoint(text):
         return None
-    words = tuple((found.group(), found.start()) for found in _WORD.finditer(text))
-    if any(word[0] == ":" or word.lower() in ("hetjob", "packjob") for word, _ in words):
-        return None
-    return Line(words=words)
+    words = [(found.group(), found.start()) for found in _WORD.finditer(text)]
+    for word, _ in words:
+        if word[0] == ":" or word.lower() in ("hetjob", "packjob"):
+            return None
+    return Line(words=tuple(words))
 
 
 def _by_grammar(text: str) -> Line:
@@ -209,7 +211,7 @@ def _placed(line: Line, kind: str, number: int, component: int) -> Directive:
     return Directive(
         line=number,
         column=1,
-        tokens=tuple(Token(text=text, line=number, column=at + shift) for text, at in line.words),
+        tokens=tuple([Token(text=text, line=number, column=at + shift) for text, at in line.words]),
         kind=kind,
         component=component,
         error=line.error,
@@ -217,9 +219,9 @@ def _placed(line: Line, kind: str, number: int, component: int) -> Directive:
 
 
 def _kind(raw: bytes) -> str | None:
-    if not raw.startswith(b"#"):
+    if not raw.startswith(_PREFIXES):
         return None
-    return next((kind for prefix, kind in _KINDS if raw.startswith(prefix)), None)
+    return next(kind for prefix, kind in _KINDS if raw.startswith(prefix))
 
 
 def _problem(data: bytes) -> str | None:

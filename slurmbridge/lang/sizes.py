@@ -6,6 +6,7 @@ Follows sbatch(1) --mem: whole numbers, MiB without a unit, KiB round up. Fracti
 from __future__ import annotations
 
 import functools
+import re
 
 from lark import Transformer
 from lark.lexer import Token
@@ -29,9 +30,17 @@ class _Mebibytes(Transformer[Token, int]):
 _LANGUAGE = Language("sizes", _Mebibytes(), "size")
 
 
+_PLAIN = re.compile(r"([0-9]{1,9})([MG]?)")
+"""What most sizes look like: read as the grammar reads them, in a hundredth of the time."""
+_SHIFTS = {"": 0, "M": 0, "G": 10}
+
+
 @functools.lru_cache(maxsize=4096)
 def parse_mib(text: str) -> int:
     """MiB of `--mem`, `--tmp` and the like."""
+    plain = _PLAIN.fullmatch(text)
+    if plain is not None:
+        return int(plain[1]) << _SHIFTS[plain[2]]
     mib = _LANGUAGE.parse(text)
     if mib > _MOST:
         raise LangError("size is out of range", text=text, expected=("less than 2^63 MiB",))

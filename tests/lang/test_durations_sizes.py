@@ -90,3 +90,20 @@ def test_whole_units_survive_rendering(shift: int, amount: int) -> None:
 )
 def test_measured_amounts_have_two_decimals(amount: int, unit: str, text: str) -> None:
     assert sizes.render_rounded(amount, unit) == text
+
+
+NUMBERS = st.from_regex(r"[0-9]{1,6}(:[0-9]{1,2}){0,3}|[0-9]{1,10}[KMGTkmgt]?[bB]?", fullmatch=True)
+
+
+@given(NUMBERS)
+def test_what_is_read_without_the_grammar_means_what_the_grammar_makes_of_it(text: str) -> None:
+    for quick, language in ((durations.parse_minutes, durations._LANGUAGE), (sizes.parse_mib, sizes._LANGUAGE)):
+        try:
+            wanted = language.parse(text)
+        except LangError:
+            with pytest.raises(LangError):
+                quick(text)
+            continue
+        if quick is durations.parse_minutes:
+            wanted = min(-(-wanted // 60) or UNLIMITED, UNLIMITED)
+        assert quick(text) == wanted
