@@ -158,6 +158,14 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     device_placement: Placement = "binpack"  # of fractions on a node's devices
 
 
+class Scheduling(msgspec.Struct, frozen=True, kw_only=True):
+    """How jobs are ordered. Ours: section `scheduling` of the site file."""
+
+    order: Literal["auto", "plain", "fair"] = "auto"  # auto: queues take turns where a quota is set, one line elsewhere
+    backfill: Literal["priority", "shortest"] = "priority"  # inside a queue that takes turns: shortest limit first
+    history: float = 1.0  # how much past use counts against a queue when what is idle is shared out
+
+
 class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that slurm.conf and its companions say.
 
@@ -173,6 +181,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeConf, ...] = ()
     partitions: tuple[Partition, ...] = ()
     pools: tuple[Pool, ...] = ()  # as declared; `all_pools` has the rest, too
+    scheduling: Scheduling = Scheduling()
     licenses: tuple[LicenseConf, ...] = ()
     gres_types: tuple[str, ...] = ()
     values: tuple[tuple[str, str], ...] = ()  # key -> text, in file order, last wins already applied

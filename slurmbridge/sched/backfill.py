@@ -9,7 +9,7 @@ Source: EASY backfill (Lifka 1995); slurm.conf(5) SchedulerParameters bf_*.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.fit import Free, free_of
-from slurmbridge.sched.held import Held
+from slurmbridge.sched.held import OVERRUN_S, Held
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.room import NO_OWNER, Hold, Room
 
@@ -98,6 +98,7 @@ class Horizon:
         self._columns, self._now = columns, now
         self._held = held
         self._started: list[tuple[int, float, Sequence[Hold]]] = []
+        self._ending: set[int] = set()  # jobs that this cycle ends
         self._releases: Releases | None = None
         self._windows: list[_Window] = []
         self._limits: list[Room] = [room]
@@ -108,6 +109,7 @@ class Horizon:
         """Independent from now on."""
         other = Horizon(self._columns, self.room.copy(), self._now, self._held)
         other._started, other.reserved = list(self._started), list(self.reserved)
+        other._ending = set(self._ending)
         other._windows = [_Window(each.start, each.room.copy()) for each in self._windows]
         other._limits = [other.room, *(room.copy() for room in self._limits[1:])]
         return other
@@ -119,6 +121,29 @@ class Horizon:
     def reach(self, length_s: float) -> int:
         """How many promised starts a run of this length would meet."""
         return self._reach(self._now + length_s)
+
+    def _window_at(self, start: float) -> _Window | None:
+        return next((window for window in self._windows if window.start == start), None)
+
+    def limits_after(self, length_s: float, room: Room, change: Callable[[Room], Room]) -> Room:
+        """`limits` of a run that starts in another room than the present one; `change` makes each promise's room such."""
+        least = room
+        for window in self._windows[: self.reach(length_s)]:
+            least = least.tightened(change(window.room))
+        return least
+
+    def ends_now(self, job_ids: Iterable[int], ends: Iterable[tuple[float, Hold]]) -> None:
+        """These runs are being ended. `ends`: what each of their holds would have lasted to."""
+        self._ending.update(job_ids)
+        self._releases = None
+        gone = self._now + OVERRUN_S
+        rows = []
+        for end, hold in ends:
+            for window in self._windows:
+                if gone <= window.start < end:
+                    window.room.give(hold)
+                    rows.append(hold.row)
+        self._refresh(rows)
 
     def past_promises(self) -> list[tuple[float, Room]]:
         """(least length of a run that meets it, room that is left to such runs) for each promised start."""
@@ -166,7 +191,7 @@ class Horizon:
 
     def _all_releases(self) -> Releases:
         if self._releases is None:
-            held = self._held.joined(Held.of(self._started))
+            held = self._held.ending(self._ending).joined(Held.of(self._started))
             self._releases = Releases(self._columns, held, self._now)
         return self._releases
 
@@ -225,9 +250,12 @@ class Horizon:
             if start <= window.start < reserved.end:
                 for hold in placement.holds:
                     window.room.take(hold)
+        self._free.clear()
+        if self._window_at(start) is not None:  # it is among those that the promise was just taken from
+            self._refresh([hold.row for hold in placement.holds])
+            return
         self._windows.append(_Window(start, self.room_at(start)))
         self._windows.sort(key=lambda window: window.start)
-        self._free.clear()
         self._limits = [self.room]
         for window in self._windows:
             self._limits.append(self._limits[-1].tightened(window.room))

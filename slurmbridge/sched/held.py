@@ -75,6 +75,16 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             devices=self.devices[~np.isin(self.devices["id"], gone)],
         )
 
+    def ending(self, job_ids: set[int]) -> Held:
+        """The same, these being ended now."""
+        if not job_ids:
+            return self
+        leaving = np.fromiter(job_ids, dtype=np.int64)
+        tables = [self.nodes.copy(), self.devices.copy()]
+        for table in tables:
+            table["end"][np.isin(table["id"], leaving)] = ENDING
+        return Held(nodes=tables[0], devices=tables[1])
+
     def joined(self, other: Held) -> Held:
         """Both together."""
         if not len(other.nodes):

@@ -19,6 +19,8 @@ from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.fates import Fate
 from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.places import Site
+from slurmbridge.sched.preemption import Rules
+from slurmbridge.sched.queued import Queued, queued, with_groups
 from slurmbridge.sched.shape import ShapeTable
 from slurmbridge.sched.snapshot import Snapshot
 
@@ -43,6 +45,9 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     array_tasks: Mapping[int, int] = {}  # array id -> tasks that run
     points: priority.Points = priority.Points.none()
     places: order.Places = order.Places.none()
+    queued: Queued = Queued.none()
+    rules: Rules | None = None
+    rules_of: tuple[object, ...] = ()  # what `rules` was made of
 
     @classmethod
     def empty(cls) -> Memo:
@@ -86,10 +91,17 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
     if memo.shapes is not snapshot.shapes:
         memo = msgspec.structs.replace(memo, floors=memo.floors[:0])
     memo = msgspec.structs.replace(memo, **changes)
+    origin = (config, snapshot.accounting, snapshot.partitions)
+    if memo.rules is None or any(one is not other for one, other in zip(origin, memo.rules_of, strict=True)):
+        named = {name: view.partition for name, view in snapshot.partitions.items()}
+        memo = msgspec.structs.replace(memo, rules=Rules(config, snapshot.accounting, named), rules_of=origin)
+    found = queued(snapshot, memo.queued)
+    places = order.places_of(snapshot, memo.places, tuple(pool.nodes for pool in found.pools))
     return msgspec.structs.replace(
         memo,
         points=priority.points_of(snapshot, config, memo.shares, memo.points),
-        places=order.places_of(snapshot, memo.places),
+        places=places,
+        queued=with_groups(found, snapshot, places),
         floors=screen.floors(snapshot.shapes.shapes, memo.floors),
     )
 

@@ -5,6 +5,8 @@ A job with several partitions comes once for each. Source: slurm.conf(5), Priori
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
@@ -24,13 +26,20 @@ class Places(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     views: Ints
     shapes: Ints  # number of the shape of each group
     tiers: Ints
+    pools: Ints  # number of the node pool, by a partition's number; 0 where pools do not matter
     by_number: tuple[PartitionView, ...]
 
     @classmethod
     def none(cls) -> Places:
         nothing = np.zeros(0, dtype=np.int64)
         return cls(
-            key=(), first=np.zeros(1, dtype=np.int64), views=nothing, shapes=nothing, tiers=nothing, by_number=()
+            key=(),
+            first=np.zeros(1, dtype=np.int64),
+            views=nothing,
+            shapes=nothing,
+            tiers=nothing,
+            pools=nothing,
+            by_number=(),
         )
 
 
@@ -41,23 +50,43 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     views: Ints
 
 
-def places_of(snapshot: Snapshot, before: Places) -> Places:
+def split(snapshot: Snapshot, pools: Sequence[Bools]) -> tuple[list[PartitionView], list[int]]:
+    """Partitions, each that spans several pools once for each of them under numbers of their own; and their pools."""
+    if len(pools) < 2:
+        return list(snapshot.partitions.values()), [0] * len(snapshot.partitions)
+    views: list[PartitionView] = []
+    numbers: list[int] = []
+    for view in snapshot.partitions.values():
+        parts = [(number, view.nodes & nodes) for number, nodes in enumerate(pools) if (view.nodes & nodes).any()]
+        for number, inside in parts or [(0, view.nodes)]:
+            part = {"number": len(views), "nodes": inside, "size": int(inside.sum())}
+            views.append(msgspec.structs.replace(view, **part))
+            numbers.append(number)
+    return views, numbers
+
+
+def places_of(snapshot: Snapshot, before: Places, pools: Sequence[Bools] = ()) -> Places:
     """Where each group may be tried; what was known of groups is kept where nothing it follows from changed."""
     shapes: ShapeTable = snapshot.shapes
-    key = (snapshot.partitions, shapes)
+    key = (snapshot.partitions, shapes, *pools)
     same = len(before.key) == len(key) and all(one is other for one, other in zip(key, before.key, strict=True))
     if not same:
-        by_number = tuple(snapshot.partitions.values())
+        by_number, numbers = split(snapshot, pools)
         tiers = np.array([view.partition.priority_tier for view in by_number], dtype=np.int64)
-        before = msgspec.structs.replace(Places.none(), key=key, tiers=tiers, by_number=by_number)
+        before = msgspec.structs.replace(
+            Places.none(), key=key, tiers=tiers, by_number=tuple(by_number), pools=np.array(numbers, dtype=np.int64)
+        )
+    by_name: dict[str, list[int]] = {}
+    for view in before.by_number:
+        by_name.setdefault(view.partition.name, []).append(view.number)
     known = len(before.first) - 1
     if known == len(shapes.samples):
         return before
     counts: list[int] = []
     views: list[int] = []
-    numbers = [shape.number for _, shape in shapes.samples[known:]]
+    shape_numbers = [shape.number for _, shape in shapes.samples[known:]]
     for spec, _ in shapes.samples[known:]:
-        found = [snapshot.partitions[name].number for name in spec.partitions if name in snapshot.partitions]
+        found = [number for name in spec.partitions for number in by_name.get(name, ())]
         counts.append(len(found))
         views += found
     first = before.first[-1] + np.cumsum(np.array(counts, dtype=np.int64))
@@ -65,7 +94,7 @@ def places_of(snapshot: Snapshot, before: Places) -> Places:
         before,
         first=np.concatenate([before.first, first]),
         views=np.concatenate([before.views, np.array(views, dtype=np.int64)]),
-        shapes=np.concatenate([before.shapes, np.array(numbers, dtype=np.int64)]),
+        shapes=np.concatenate([before.shapes, np.array(shape_numbers, dtype=np.int64)]),
     )
 
 

@@ -27,6 +27,7 @@ ROW = np.dtype(
     [
         ("id", np.int64),
         ("group", np.int64),
+        ("count", np.int64),  # jobs that it stands for: tasks of an array that have not started, else 1
         ("accrued", np.float64),  # since when it grows older; nan: from now on
         ("nice", np.float64),
         ("fixed", np.int64),  # a priority that somebody set; 0 = none
@@ -38,6 +39,7 @@ ROW = np.dtype(
         ("priority", np.int64),  # as told
         ("code", np.int64),  # reason as told
         ("start", np.float64),  # expected start as told
+        ("kept", np.float64),  # since when something is being freed for it; NEVER = nothing is
     ]
 )
 Rows = NDArray[np.void]
@@ -88,6 +90,8 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         kept = self.rows[~np.isin(self.rows["id"], leaving)] if len(leaving) else self.rows
         if fresh:
             added = np.array([_row(job, group, self.codes) for job, group in fresh], dtype=ROW)
+            at, here = _places(self.rows["id"], added["id"].tolist())
+            added["kept"][here] = self.rows["kept"][at]  # only the planner knows that
             kept = np.concatenate([kept, added])
             ids = kept["id"]
             if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
@@ -105,8 +109,15 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         rows["group"] = groups
         return msgspec.structs.replace(self, rows=rows)
 
-    def told(self, verdicts: Sequence[tuple[int, str, str, float]], priorities: Sequence[tuple[int, int]]) -> Pending:
-        """With what owners were told: (id, reason, detail, start) and (id, priority). Ids that are gone are passed over."""
+    def told(
+        self,
+        verdicts: Sequence[tuple[int, str, str, float]],
+        priorities: Sequence[tuple[int, int]],
+        kept: Sequence[tuple[int, float]] = (),
+    ) -> Pending:
+        """With what owners were told: (id, reason, detail, start) and (id, priority); and (id, time) of those for whom
+        something is being freed since then. Ids that are gone are passed over.
+        """
         rows = self.rows.copy()
         ids = rows["id"]
         if verdicts:
@@ -116,6 +127,9 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if priorities:
             at, here = _places(ids, [each[0] for each in priorities])
             rows["priority"][at] = np.array([each[1] for each in priorities], dtype=np.int64)[here]
+        if kept:
+            at, here = _places(ids, [each[0] for each in kept])
+            rows["kept"][at] = np.array([each[1] for each in kept], dtype=np.float64)[here]
         return msgspec.structs.replace(self, rows=rows)
 
     def states(self, now: float) -> Ints:
@@ -151,6 +165,7 @@ def _row(job: Job, group: int, codes: Codes) -> tuple[float, ...]:
     return (
         job.job_id,
         group,
+        sum((last - first) // step + 1 for first, last, step in job.tasks) or 1,
         float("nan") if since is None else since,
         spec.nice,
         spec.request.priority or 0,
@@ -162,4 +177,5 @@ def _row(job: Job, group: int, codes: Codes) -> tuple[float, ...]:
         job.priority,
         codes.of(job.reason, job.reason_text),
         NEVER if job.start_time is None else job.start_time,
+        NEVER,
     )

@@ -99,6 +99,30 @@ class Rules:
             return None
         return self._effective(mode.base, victim, where)
 
+    def mode_against(self, victim: Job, now: float) -> str | None:
+        """How this run would be ended if anybody may end it; None: nobody may now."""
+        qos = self.qos.get(victim.spec.qos)
+        if (
+            not is_evictable(victim)
+            or (qos is not None and qos.preemptible is False)
+            or self.exempt_until(victim) > now
+        ):
+            return None
+        base = self.mode(victim).base
+        if base == SUSPEND:
+            return SUSPEND if "GANG" in self.cluster.flags and victim.state is not JobState.SUSPENDED else None
+        if base == REQUEUE:
+            return REQUEUE if victim.may_requeue else CANCEL
+        return CANCEL if base == CANCEL else None
+
+    def likeness(self, victim: Job, now: float) -> tuple[object, ...]:
+        """Equal for runs of which `may_preempt` says the same to one job."""
+        exempt = not is_evictable(victim) or self.exempt_until(victim) > now
+        flags = self.mode(victim).flags
+        order = victim.priority if flags & {"WITHIN", "PRIORITY"} or self.min_exempt_priority is not None else 0
+        kind = victim.spec.qos, partition_of(victim), victim.may_requeue, victim.state
+        return (*kind, exempt, order)
+
     def _effective(self, base: str, victim: Job, where: str) -> str | None:
         if base == REQUEUE:
             return REQUEUE if victim.may_requeue else CANCEL

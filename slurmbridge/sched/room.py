@@ -153,6 +153,26 @@ class Room:
             self.owner[row] = hold.owner
             self.owners[row] += 1
 
+    def give(self, hold: Hold) -> None:
+        """Amounts of a hold come back. Only for rooms without CPU numbers."""
+        row = hold.row
+        if hold.shares:
+            self.shared[row] -= hold.cpus
+        else:
+            self.solid[row] -= hold.cpus
+            self.cpus[row] += hold.cpus
+        self.memory[row] += hold.memory
+        self.jobs[row] -= 1
+        for device in hold.devices:
+            self.milli[row, device.slot] += device.milli
+            self.mib[row, device.slot] += device.mib
+        if self.jobs[row] <= 0:
+            self.closed[row] = False
+        if hold.owner != NO_OWNER:
+            self.owners[row] -= 1
+            if self.owners[row] <= 0:
+                self.owner[row] = NO_OWNER
+
     def tighten(self, other: Room, rows: Iterable[int]) -> None:
         """The lesser of both at these rows."""
         for row in rows:

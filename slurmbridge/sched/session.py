@@ -7,6 +7,7 @@ some length does not fit for that length or a longer one later on.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
@@ -271,6 +272,26 @@ class Session:
         self._has_promise.add(waiting.job.job_id)
         start, placement = found
         return reason, start, tuple(node.node for node in placement.allocation.nodes)
+
+    def floor(self, shape: Shape) -> Sequence[int]:
+        """The least that each node must give: see `screen`."""
+        found: list[int] = self._memo.floors[shape.number].tolist()
+        return found
+
+    def place_later(
+        self, waiting: Waiting, view: PartitionView, room: Room, limits: Room, length: float
+    ) -> Placement | None:
+        """Where the job fits in another room than the present one; CPU numbers are left open."""
+        job, shape = waiting.job, waiting.shape
+        licenses = self._take_licenses(job, shape)
+        if licenses is None:
+            return None
+        return self._place(job, shape, view, room, limits, licenses, length, None)
+
+    def promised_to(self, job_id: int) -> None:
+        """A job got a promise outside of the usual order."""
+        self._has_promise.add(job_id)
+        self._candidates.clear()
 
     def promise(self, waiting: Waiting, view: PartitionView) -> tuple[float, Placement] | None:
         """Reserve the earliest start."""

@@ -22,6 +22,7 @@ from slurmbridge.sched.choose import Bounds
 from slurmbridge.sched.columns import Bools, NodeColumns, build, with_changes
 from slurmbridge.sched.eligibility import time_limit
 from slurmbridge.sched.held import Held, end_of
+from slurmbridge.sched.preemption import leaving_at
 from slurmbridge.sched.pending import NEVER, Pending
 from slurmbridge.sched.room import Hold, Room, empty_room, holds_of
 from slurmbridge.sched.shape import Shape, ShapeTable
@@ -135,13 +136,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
         Starts are not noted: they count when the daemon has committed them.
         """
-        if not plan.verdicts and not plan.priorities:
+        if not (plan.verdicts or plan.priorities or plan.nominations):
             return self
         verdicts = [
             (each.job_id, each.reason, each.detail, NEVER if each.start is None else each.start)
             for each in plan.verdicts
         ]
-        return msgspec.structs.replace(self, pending=self.pending.told(verdicts, plan.priorities))
+        kept = [(each.job_id, each.start) for each in plan.nominations]
+        return msgspec.structs.replace(self, pending=self.pending.told(verdicts, plan.priorities, kept))
 
     def record(self, job_id: int) -> Job:
         """A waiting job as it was last told."""
@@ -225,8 +227,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
         limit = time_limit(job, view.partition) if view is not None else job.spec.time_limit
         ending = JobFlag.COMPLETING in job.flags or job.state is not JobState.RUNNING
+        leaving = leaving_at(job)
         end = end_of(job, math.inf if limit is None else 60.0 * limit, ending=ending)
-        return Running(job=job, holds=holds, end=end)
+        return Running(job=job, holds=holds, end=end if leaving is None else min(end, leaving))
 
     def _with_jobs(self, jobs: tuple[Job, ...], gone: tuple[int, ...]) -> Self:
         waiting, running = dict(self.waiting), dict(self.running)

@@ -41,6 +41,10 @@ class Starts:
         return self._begun.setdefault(waiting.job.array_job_id or waiting.job.job_id, set())
 
 
+MORE = -2
+"""An array has tasks left that may start."""
+
+
 def start_single(session: Session, waiting: Waiting, view: PartitionView, starts: Starts) -> Blocked | None:
     """A plain job, or a task that split off an array (its array's limit counts)."""
     job = waiting.job
@@ -58,14 +62,18 @@ def start_single(session: Session, waiting: Waiting, view: PartitionView, starts
     return None
 
 
-def start_array(session: Session, waiting: Waiting, view: PartitionView, starts: Starts) -> Blocked | None:
-    """As many tasks of an array record as fit, lowest index first, up to %limit."""
-    job = waiting.job
+def start_array(
+    session: Session, waiting: Waiting, view: PartitionView, starts: Starts, most: int | None = None
+) -> Blocked | int | None:
+    """As many tasks of an array record as fit, lowest index first, up to %limit. MORE: `most` of them began."""
+    job, made = waiting.job, 0
     room, begun = starts.room(waiting), starts.begun(waiting)
     for first, last, step in job.tasks:
         for task in range(first, last + 1, step):
             if task in begun:
                 continue
+            if made == most:
+                return MORE
             if room is not None and room <= 0:
                 return Blocked(Reason.ARRAY_TASK_LIMIT)
             found = session.attempt(waiting, view)
@@ -73,6 +81,7 @@ def start_array(session: Session, waiting: Waiting, view: PartitionView, starts:
                 return found
             session.start(waiting, view, found)
             begun.add(task)
+            made += 1
             starts.made.append(Start(job_id=job.job_id, array_task_id=task, allocation=found.allocation))
             if room is not None:
                 room -= 1

@@ -46,6 +46,11 @@ class Board:
         """The start that the job can count on."""
         self._starts[row], self._nodes[row] = start, nodes
 
+    def serve(self, row: int, code: int, start: float, nodes: tuple[str, ...]) -> None:
+        """Room is being made for the job."""
+        self.found[row] = code
+        self._starts[row], self._nodes[row] = start, nodes
+
     def begins(self, row: int) -> None:
         """The job starts: nothing is told any more."""
         self.gone.add(row)

@@ -1,0 +1,189 @@
+"""Which running jobs could make room on which nodes, and what would be lost?
+
+Columns over those that may be ended at all. What a run loses is what it did: seconds times devices (CPUs where it has none),
+more if it is not begun again by itself. Who may take what from whom is asked elsewhere; this module finds the cheapest set on
+a node, and what is free without some of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.held import Held
+from slurmbridge.sched.queues import ZERO, Vector
+from slurmbridge.sched.room import NO_OWNER, Hold, Room
+from slurmbridge.sched.screen import CPUS, IDLE, MEMORY, MILLI, WHOLE
+from slurmbridge.sched.snapshot import Running
+
+RESTART_S = 60.0
+"""What beginning again costs beside the work that is lost."""
+CPU_PART = 1 / 64
+"""A CPU beside a device."""
+FOR_GOOD = 4.0
+"""A run that is not begun again loses so much more."""
+
+
+class Victim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A run that may be ended."""
+
+    place: int
+    running: Running
+    mode: str  # REQUEUE, CANCEL, SUSPEND
+    cost: float
+    frees: tuple[Hold, ...]  # a suspended run keeps its memory and devices
+    leaf: int = -1  # its queue in the pool that is looked at
+    charge: Vector = ZERO  # what it counts for there
+
+
+def frees_of(running: Running, mode: str) -> tuple[Hold, ...]:
+    """What its end, or its suspension, gives back."""
+    if mode != "SUSPEND":
+        return running.holds
+    return tuple(
+        msgspec.structs.replace(hold, memory=0, devices=(), closes=False, owner=NO_OWNER) for hold in running.holds
+    )
+
+
+def cost_of(running: Running, mode: str, now: float) -> float:
+    """Lost device-seconds."""
+    job = running.job
+    ran = max(now - (job.start_time if job.start_time is not None else now), 0.0)
+    devices = sum(device.milli for hold in running.holds for device in hold.devices) / 1000
+    weight = devices + CPU_PART * sum(hold.cpus for hold in running.holds)
+    if mode == "SUSPEND":
+        return weight * RESTART_S
+    return weight * (ran + RESTART_S) * (FOR_GOOD if mode == "CANCEL" else 1.0)
+
+
+class Victims:
+    """All of them, with what they hold by node. `taken`: those that are ended in this plan."""
+
+    def __init__(self, victims: Sequence[Victim], columns: NodeColumns) -> None:
+        self.all = victims
+        self.columns = columns
+        self.cost: NDArray[np.float64] = np.array([each.cost for each in victims], dtype=np.float64)
+        self.leaf: Ints = np.array([each.leaf for each in victims], dtype=np.int64)
+        self.alive: Bools = np.ones(len(victims), dtype=np.bool_)
+        self.held = Held.of((each.place, 0.0, each.frees) for each in victims)
+        self.on_row: dict[int, list[tuple[float, int, Hold]]] = {}
+        for each in victims:
+            for hold in each.frees:
+                self.on_row.setdefault(hold.row, []).append((each.cost, each.place, hold))
+        for found in self.on_row.values():
+            found.sort(key=lambda entry: entry[:2])
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    def without(self, room: Room, gone: Bools) -> Room:
+        """The room once these are gone."""
+        room = room.copy(with_cpu_numbers=False)
+        nodes = self.held.nodes[gone[self.held.nodes["id"]]]
+        if not len(nodes):
+            return room
+        rows, size = nodes["row"], self.columns.count
+        cpus = np.bincount(rows, weights=nodes["cpus"], minlength=size).astype(np.int64)
+        room.cpus += cpus
+        room.solid -= cpus
+        room.memory += np.bincount(rows, weights=nodes["memory"], minlength=size).astype(np.int64)
+        room.jobs -= np.bincount(rows, minlength=size).astype(np.int64)
+        room.owners -= np.bincount(rows[nodes["owned"]], minlength=size).astype(np.int64)
+        devices = self.held.devices[gone[self.held.devices["id"]]]
+        if len(devices):
+            shape = room.milli.shape
+            cells = devices["row"] * shape[1] + devices["slot"]
+            room.milli += (
+                np.bincount(cells, weights=devices["milli"], minlength=room.milli.size).astype(np.int64).reshape(shape)
+            )
+            room.mib += (
+                np.bincount(cells, weights=devices["mib"], minlength=room.mib.size).astype(np.int64).reshape(shape)
+            )
+        room.closed &= room.jobs > 0
+        room.owner[room.owners <= 0] = NO_OWNER
+        room.cpus = np.minimum(room.cpus, self.columns.cpus)
+        return room
+
+    def cheapest_on(self, allowed: Bools) -> NDArray[np.float64]:
+        """Cost of the cheapest victim on each node; inf where there is none."""
+        least = np.full(self.columns.count, np.inf)
+        nodes = self.held.nodes[allowed[self.held.nodes["id"]]]
+        np.minimum.at(least, nodes["row"], self.cost[nodes["id"]])
+        return least
+
+    def clear(
+        self, row: int, floor: Sequence[int], room: Room, allowed: Bools, gone: Iterable[int]
+    ) -> list[int] | None:
+        """The victims on a node, cheapest first, without whom it has what `floor` asks; those `gone` are gone already.
+
+        None: not even without all of them.
+        """
+        need = _Need(row, floor, room, self.columns)
+        left: list[tuple[float, int, Hold]] = []
+        before = set(gone)
+        for entry in self.on_row.get(row, ()):
+            if entry[1] in before:
+                need.give(entry[2])
+            elif allowed[entry[1]]:
+                left.append(entry)
+        chosen: list[tuple[float, int, Hold]] = []
+        for entry in left:
+            if need.met():
+                break
+            if need.wants(entry[2]):
+                need.give(entry[2])
+                chosen.append(entry)
+        if not need.met():
+            return None
+        for entry in reversed(chosen[:-1]):  # the dearest that the last ones made needless
+            need.give(entry[2], -1)
+            if need.met():
+                chosen.remove(entry)
+            else:
+                need.give(entry[2])
+        return [place for _, place, _ in chosen]
+
+
+class _Need:
+    """What a node still lacks, in plain numbers."""
+
+    __slots__ = ("_floor", "cpus", "jobs", "memory", "milli", "present")
+
+    def __init__(self, row: int, floor: Sequence[int], room: Room, columns: NodeColumns) -> None:
+        self._floor = floor
+        self.cpus, self.memory, self.jobs = int(room.cpus[row]), int(room.memory[row]), int(room.jobs[row])
+        self.milli: list[int] = room.milli[row].tolist()
+        self.present: list[bool] = (columns.device_type[row] >= 0).tolist()
+
+    def give(self, hold: Hold, sign: int = 1) -> None:
+        self.cpus += sign * hold.cpus
+        self.memory += sign * hold.memory
+        self.jobs -= sign
+        for device in hold.devices:
+            self.milli[device.slot] += sign * device.milli
+
+    def _whole(self) -> int:
+        return sum(1 for free, there in zip(self.milli, self.present, strict=True) if there and free >= 1000)
+
+    def wants(self, hold: Hold) -> bool:
+        """Whether this one's going helps with anything that is lacking."""
+        floor = self._floor
+        if floor[IDLE]:
+            return True
+        if hold.devices and (self._whole() < floor[WHOLE] or max(self.milli, default=0) < floor[MILLI]):
+            return True
+        return (hold.cpus > 0 and self.cpus < floor[CPUS]) or (hold.memory > 0 and self.memory < floor[MEMORY])
+
+    def met(self) -> bool:
+        floor = self._floor
+        return (
+            self.cpus >= floor[CPUS]
+            and self.memory >= floor[MEMORY]
+            and (not floor[WHOLE] or self._whole() >= floor[WHOLE])
+            and (not floor[MILLI] or max(self.milli, default=0) >= floor[MILLI])
+            and (not floor[IDLE] or self.jobs <= 0)
+        )

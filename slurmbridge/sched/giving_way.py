@@ -1,0 +1,326 @@
+"""Which jobs get room that others hold? After everything that fits has started.
+
+preempt: what the site's preemption lets one job take from another. reclaim: a queue that stays inside its share takes what
+others hold beyond theirs, each run judged before it is taken, in the order in which they would lose. consolidate: runs are
+moved so that scattered room comes together; nobody is left without a place. Each job tries them in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from slurmbridge.model.job import Job
+from slurmbridge.model.plan import Eviction, Nomination
+from slurmbridge.model.states import JobState, Reason
+from slurmbridge.sched import gates
+from slurmbridge.sched.columns import Bools
+from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.making_room import Found, RoomMaker, Rule
+from slurmbridge.sched.market import Market, charges
+from slurmbridge.sched.place import Placement
+from slurmbridge.sched.preemption import REQUEUE, Rules
+from slurmbridge.sched.queues import TOLERANCE, Vector, fits, plus
+from slurmbridge.sched.shares import allocatable
+from slurmbridge.sched.snapshot import PartitionView, Running, Waiting, waiting_of
+from slurmbridge.sched.turns import Turns
+from slurmbridge.sched.evictable import Victim, Victims, cost_of, frees_of
+from slurmbridge.sched.walk import Walk
+
+MOST = 4096
+"""Jobs that room is sought for in one cycle."""
+CONSOLIDATION_VICTIMS = 16
+
+
+class Ways(msgspec.Struct, kw_only=True):
+    """What a cycle takes from whom."""
+
+    evictions: list[Eviction] = msgspec.field(default_factory=list)
+    nominations: list[Nomination] = msgspec.field(default_factory=list)
+
+
+class GivingWay:
+    """One cycle's search."""
+
+    def __init__(self, walk: Walk, rules: Rules) -> None:
+        self.walk, self.rules, self.session = walk, rules, walk.session
+        self.ways = Ways()
+        self._failed: set[int] = set()  # group and partition
+        self._served = self._being_served()
+        self._kinds: dict[object, int] = {}
+
+    def seek(self) -> Ways:
+        """Through everything that waits for room."""
+        quotas = self.walk.memo.queued.has_quotas
+        if self.walk.markets and (quotas or self.rules.enabled):
+            for market in self.walk.markets:
+                self._pool(market)
+        elif self.rules.enabled:
+            maker = self._maker(None)
+            if len(maker.victims):
+                for place in range(len(self.walk.rows)):
+                    if not self._skip(place):
+                        self._preempt(place, maker, None)
+        return self.ways
+
+    def _being_served(self) -> set[int]:
+        """Jobs for whom others are on their way out."""
+        found = set()
+        for running in self.walk.snapshot.running.values():
+            if running.job.evicted is not None and running.job.evicted.for_job:
+                found.add(running.job.evicted.for_job)
+        return found
+
+    def _skip(self, place: int) -> bool:
+        """Only entries that nothing but missing room stopped are worth a look."""
+        walk = self.walk
+        if walk.rows[place] in walk.done or walk.keys[place] in self._failed or walk.id(place) in self._served:
+            return True
+        blocked = self.session.settled.get(walk.keys[place])
+        return blocked is None or blocked.reason != Reason.RESOURCES or bool(blocked.detail)
+
+    def _maker(self, market: Market | None) -> RoomMaker:
+        """Victims of a pool, or of all nodes."""
+        snapshot, now = self.walk.snapshot, self.session.now
+        pools, number = self.walk.memo.queued.pool_of_node, market.pool.number if market is not None else 0
+        found: list[Victim] = []
+        for running in snapshot.running.values():
+            mode = self._mode(running.job)
+            if mode is None:
+                continue
+            charge: Vector = (0.0, 0.0, 0.0)
+            leaf = -1
+            if market is not None:
+                held = charges(running, pools)
+                if set(held) != {number}:
+                    continue
+                charge, leaf = held[number], market.pool.leaf(running.job.spec.assoc_id)
+            found.append(
+                Victim(
+                    place=len(found),
+                    running=running,
+                    mode=mode,
+                    cost=cost_of(running, mode, now),
+                    frees=frees_of(running, mode),
+                    leaf=leaf,
+                    charge=charge,
+                )
+            )
+        return RoomMaker(self.session, Victims(found, snapshot.columns))
+
+    def _mode(self, job: Job) -> str | None:
+        """How a run could be ended at all."""
+        if self.walk.memo.queued.has_quotas:
+            mode = self.rules.reclaim_mode(job, self.session.now, has_quotas=True)
+            if mode is not None:
+                return mode
+        return self.rules.mode_against(job, self.session.now) if self.rules.enabled else None
+
+    # ---- one pool ----
+
+    def _pool(self, market: Market) -> None:
+        if not self._worthwhile(market):
+            return
+        maker = self._maker(market)
+        if not len(maker.victims):
+            return
+        turns = Turns(market, self.walk.memo, self.walk.groups, self.walk.entries, self._skip, shortest_first=False)
+        for looks, (leaf, place, ask) in enumerate(turns):
+            if looks == MOST:
+                return
+            if not self._one(market, maker, leaf, place, ask):
+                self._failed.add(self.walk.keys[place])
+            turns.passed(leaf)
+
+    def _worthwhile(self, market: Market) -> bool:
+        """Whether anybody could gain anything at all."""
+        if self.rules.enabled:
+            return True
+        over = under = False
+        for queue in range(len(market.pool.tree)):
+            held, share = market.ledger.allocated[queue], market.shares[queue]
+            over = over or not fits(held, allocatable(market.pool.tree, market.shares, queue))
+            under = under or any(held[r] < share[r] - TOLERANCE for r in range(3))
+        return under and (over or self._scattered(market))
+
+    def _scattered(self, market: Market) -> bool:
+        """Whether devices lie idle, so that moving others could help."""
+        return market.total[2] > sum(market.ledger.allocated[queue][2] for queue in market.pool.tree.roots) + TOLERANCE
+
+    def _one(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector) -> bool:
+        if self.rules.enabled and self._preempt(place, maker, market):
+            return True
+        if not self.walk.memo.queued.has_quotas:
+            return False
+        each = self.walk.waiting(place)
+        may_go = self.walk.preemptible(each.job)
+        if gates.may_reclaim(market.ledger, market.shares, leaf, ask, may_go):
+            allowed = self._above_share(market, maker, leaf)
+            rule = self._reclaim_rule(market, leaf, ask, may_go)
+            found = maker.find(each, self.walk.view(place), allowed, rule, self._kind("reclaim", leaf))
+            if found is not None:
+                self._take(place, found, maker, market, leaf, ask, "reclaim")
+                return True
+        return may_go and self._consolidate(market, maker, leaf, place, ask)
+
+    def _kind(self, *key: object) -> int:
+        return self._kinds.setdefault(key, len(self._kinds))
+
+    def _above_share(self, market: Market, maker: RoomMaker, leaf: int) -> Bools:
+        """Victims of queues that hold more than their share, or of which the reclaimer's branch may ask by its quota."""
+        tree, ledger = market.pool.tree, market.ledger
+        allowed = np.zeros(len(tree), dtype=np.bool_)
+        for other in set(maker.victims.leaf.tolist()):
+            if other == leaf:
+                continue
+            _, theirs = tree.where_they_part(leaf, other)
+            held = ledger.allocated[theirs]
+            allowed[other] = gates.keeps_fair_share(tree, market.shares, theirs, held) or not fits(
+                held, tree.quota[theirs]
+            )
+        return allowed[maker.victims.leaf]
+
+    def _reclaim_rule(self, market: Market, leaf: int, ask: Vector, may_go: bool) -> Rule:
+        def allowed(victims: Sequence[Victim]) -> bool:
+            pieces = ((victim.leaf, victim.charge) for victim in sorted(victims, key=lambda each: each.cost))
+            return gates.may_take(market.ledger, market.shares, leaf, ask, may_go, pieces)
+
+        return allowed
+
+    # ---- preemption ----
+
+    def _preempt(self, place: int, maker: RoomMaker, market: Market | None) -> bool:
+        each, view = self.walk.waiting(place), self.walk.view(place)
+        now, name = self.session.now, view.partition.name
+        job = msgspec.structs.replace(
+            each.job, priority=int(self.walk.snapshot.pending.row(each.job.job_id)["priority"])
+        )
+        modes: dict[object, str | None] = {}
+        allowed = np.zeros(len(maker.victims), dtype=np.bool_)
+        for victim in maker.victims.all:
+            if not maker.victims.alive[victim.place]:
+                continue
+            theirs = victim.running.job
+            key = self.rules.likeness(theirs, now)
+            if key not in modes:
+                modes[key] = self.rules.may_preempt(job, theirs, now, partition=name)
+            allowed[victim.place] = modes[key] is not None
+        if not allowed.any():
+            return False
+        found = maker.find(each, view, allowed, lambda victims: True, self._kind("preempt", each.group, view.number))
+        if found is None:
+            if market is None:
+                self._failed.add(self.walk.keys[place])
+            return False
+        leaf, ask = -1, (0.0, 0.0, 0.0)
+        if market is not None:
+            leaf = market.pool.leaf(each.job.spec.assoc_id)
+            cpus, memory, gpus = self.walk.memo.queued.vectors[each.group].tolist()
+            ask = cpus, memory, gpus
+        self._take(place, found, maker, market, leaf, ask, "preempt")
+        return True
+
+    # ---- consolidation ----
+
+    def _consolidate(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector) -> bool:
+        """Only runs that are begun again by themselves are moved, and only where all of them have another place."""
+        each, view = self.walk.waiting(place), self.walk.view(place)
+        free = market.total[2] - sum(market.ledger.allocated[queue][2] for queue in market.pool.tree.roots)
+        if not ask[2] or free < ask[2] - TOLERANCE or not self._inside(market, leaf, ask):
+            return False
+        allowed = np.array([victim.mode == REQUEUE for victim in maker.victims.all], dtype=np.bool_)
+
+        def rule(victims: Sequence[Victim]) -> bool:
+            return len(victims) <= CONSOLIDATION_VICTIMS
+
+        found = maker.find(each, view, allowed, rule, self._kind("consolidate"))
+        if found is None or found.cost > self._worth(each, view, ask):
+            return False
+        mark = self.session.mark()
+        start = maker.take(found, each.job.job_id, self.session.fate(each, view).length, 0.0)
+        moved = [self._other_place(victim.running, start) for victim in found.victims]
+        if not all(moved):
+            self.session.restore(mark)
+            for victim in found.victims:
+                maker.victims.alive[victim.place] = True
+            return False
+        self._note(place, found, start, "consolidate", {victim.place for victim in found.victims})
+        market.ledger.add(leaf, ask, True)
+        return True
+
+    def _inside(self, market: Market, leaf: int, ask: Vector) -> bool:
+        return fits(plus(market.ledger.allocated[leaf], ask), market.shares[leaf])
+
+    def _worth(self, each: Waiting, view: PartitionView, ask: Vector) -> float:
+        """Device-seconds that the job asks for: moving others must not lose more."""
+        return ask[2] * self.session.fate(each, view).length
+
+    def _other_place(self, running: Running, start: float) -> bool:
+        """Promise a run that is ended another place; whether there is one."""
+        job = msgspec.structs.replace(
+            running.job, state=JobState.PENDING, allocation=None, priority=max(running.job.priority, 1)
+        )
+        again = waiting_of(job, self.walk.snapshot.shapes)
+        for name in job.spec.partitions:
+            view = self.walk.snapshot.partitions.get(name)
+            if view is None:
+                continue
+            found = self.session.attempt(again, view)
+            if isinstance(found, Placement):
+                self.session.horizon.promise(job.job_id, start, self.session.fate(again, view).length, found)
+                self.session.promised_to(job.job_id)
+                return True
+        return False
+
+    # ---- what was found ----
+
+    def _take(
+        self, place: int, found: Found, maker: RoomMaker, market: Market | None, leaf: int, ask: Vector, reason: str
+    ) -> None:
+        each, view = self.walk.waiting(place), self.walk.view(place)
+        grace = max((self.rules.grace_s(victim.running.job, victim.mode) for victim in found.victims), default=0)
+        start = maker.take(found, each.job.job_id, self.session.fate(each, view).length, grace)
+        if market is not None:
+            for victim in found.victims:
+                market.ledger.add(victim.leaf, victim.charge, self.walk.preemptible(victim.running.job), -1)
+            market.ledger.add(leaf, ask, self.walk.preemptible(each.job))
+        moved = set()
+        for victim in found.victims:
+            if victim.mode == REQUEUE and self._other_place(victim.running, start):
+                moved.add(victim.place)
+                if market is not None:
+                    market.ledger.add(victim.leaf, victim.charge, self.walk.preemptible(victim.running.job))
+        self._note(place, found, start, reason, moved)
+
+    def _note(self, place: int, found: Found, start: float, reason: str, moved: set[int]) -> None:
+        each = self.walk.waiting(place)
+        nodes = found.placement.allocation.nodes
+        names = tuple(node.node for node in nodes)
+        for victim in found.victims:
+            job = victim.running.job
+            self.ways.evictions.append(
+                Eviction(
+                    job_id=job.job_id,
+                    mode=victim.mode,
+                    for_job=each.job.job_id,
+                    grace_s=self.rules.grace_s(job, victim.mode),
+                    reason=reason,
+                    moved=victim.place in moved,
+                    restarts=job.restarts,
+                )
+            )
+        self.ways.nominations.append(
+            Nomination(
+                job_id=each.job.job_id,
+                start=start,
+                nodes=names,
+                cpus=sum(node.cpus for node in nodes),
+                partition=found.placement.allocation.partition,
+                victims=tuple(victim.running.job.job_id for victim in found.victims),
+            )
+        )
+        row = self.walk.rows[place]
+        self.walk.done.add(row)
+        self.walk.board.serve(row, self.walk.board.code(Blocked(Reason.RESOURCES)), start, names)

@@ -1,0 +1,161 @@
+"""How do a pool's queues stand in this cycle: what they hold, ask for and deserve?
+
+Running work is charged to the queue of its association in the pool of each node that it is on; waiting work asks in every
+pool that one of its partitions reaches. The shares follow from both. Starts and evictions of the cycle change what is held,
+not the shares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from slurmbridge.model.job import Job
+from slurmbridge.model.plan import QueueShare
+from slurmbridge.model.tres import Tres
+from slurmbridge.sched import gates
+from slurmbridge.sched.columns import Bools, Ints
+from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.ledger import Ledger
+from slurmbridge.sched.memo import Memo
+from slurmbridge.sched.pools import PoolTree, total_of, vector_of
+from slurmbridge.sched.preemption import is_preemptible
+from slurmbridge.sched.queues import ZERO, Vector
+from slurmbridge.sched.shares import fair_shares, request_of
+from slurmbridge.sched.snapshot import Running, Snapshot
+
+_REASONS = ("AssocGrpCpuLimit", "AssocGrpMemLimit", "AssocGrpGRES")
+_WORDS = ("CPUs", "memory", "GPUs")
+_FULL = "work that may not be preempted is over the quota of {queue}: {word}"
+
+
+class Market(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One pool in one cycle. Lists are by queue."""
+
+    pool: PoolTree
+    total: Vector
+    requested: Sequence[Vector]
+    shares: Sequence[Vector]
+    ledger: Ledger
+
+    def refusal(self, leaf: int, ask: Vector, preemptible: bool, accounts: Mapping[int, str]) -> Blocked | None:
+        """Why work of this size may not start whatever is free: quotas are the ceiling of what cannot be preempted."""
+        if preemptible:
+            return None
+        over = gates.over_quota(self.ledger, leaf, ask)
+        if over is None:
+            return None
+        queue, resource = over
+        name = accounts.get(self.pool.assoc_of[queue], "nobody")
+        return Blocked(_REASONS[resource], _FULL.format(queue=name, word=_WORDS[resource]))
+
+
+class Preemptible:
+    """`is_preemptible` for every job of a cycle, asked once for each kind."""
+
+    def __init__(self, snapshot: Snapshot, memo: Memo) -> None:
+        self._qos = {qos.name: qos for qos in snapshot.accounting.qos}
+        self._quotas = memo.queued.has_quotas
+        self._known: dict[tuple[str, bool | None], bool] = {}
+
+    def __call__(self, job: Job) -> bool:
+        key = job.spec.qos, job.spec.preemptible
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = is_preemptible(job, self._qos, has_quotas=self._quotas)
+        return found
+
+
+def charges(running: Running, pools: Ints) -> dict[int, Vector]:
+    """What a run holds in each pool."""
+    found: dict[int, Vector] = {}
+    for hold in running.holds:
+        number = int(pools[hold.row])
+        cpus, memory, gpus = found.get(number, ZERO)
+        devices = sum(device.milli for device in hold.devices) / 1000 if hold.devices else 0.0
+        found[number] = cpus + hold.cpus, memory + hold.memory, gpus + devices
+    return found
+
+
+def markets(snapshot: Snapshot, memo: Memo, waiting: Bools, preemptible: Preemptible) -> tuple[Market, ...]:
+    """Of every pool. `waiting`: rows of pending jobs that count as asking."""
+    if not memo.queued.pools:
+        return ()
+    allocated = [[ZERO] * len(pool.tree) for pool in memo.queued.pools]
+    firm = [[ZERO] * len(pool.tree) for pool in memo.queued.pools]
+    for running in snapshot.running.values():
+        if running.job.state.is_finished:
+            continue  # its nodes are only being cleared
+        may_go = preemptible(running.job)
+        for number, (cpus, memory, gpus) in charges(running, memo.queued.pool_of_node).items():
+            leaf = memo.queued.pools[number].leaf(running.job.spec.assoc_id)
+            for rows in (allocated[number],) if may_go else (allocated[number], firm[number]):
+                held = rows[leaf]
+                rows[leaf] = held[0] + cpus, held[1] + memory, held[2] + gpus
+    asking = snapshot.pending.rows[waiting]
+    per_group: NDArray[np.float64] = np.bincount(
+        asking["group"], weights=asking["count"], minlength=len(memo.queued.vectors)
+    ).astype(np.float64)
+    made = []
+    for pool in memo.queued.pools:
+        asked = _asked(per_group, memo, pool, memo.queued.leaves[pool.number])
+        total = total_of(pool, snapshot.columns)
+        requested = request_of(pool.tree, allocated[pool.number], asked)
+        usage = memo.queued.past_use[pool.number] if memo.queued.past_use else None
+        made.append(
+            Market(
+                pool=pool,
+                total=total,
+                requested=requested,
+                shares=fair_shares(pool.tree, total, requested, usage, snapshot.config.scheduling.history),
+                ledger=Ledger(pool.tree, allocated[pool.number], firm[pool.number]),
+            )
+        )
+    return tuple(made)
+
+
+def _asked(per_group: NDArray[np.float64], memo: Memo, pool: PoolTree, leaves: Ints) -> list[Vector]:
+    """What waits in each leaf; groups that cannot run in the pool have leaf -1."""
+    inside = np.flatnonzero((leaves >= 0) & (per_group[: len(leaves)] > 0))
+    sums = np.zeros((len(pool.tree), 3))
+    np.add.at(sums, leaves[inside], memo.queued.vectors[inside] * per_group[inside, None])
+    return [(cpus, memory, gpus) for cpus, memory, gpus in sums.tolist()]
+
+
+def shares_of(found: Sequence[Market], snapshot: Snapshot) -> tuple[QueueShare, ...]:
+    """What `sshare` shows of queues: by pool, parents before children; a queue for an account's own jobs counts as it."""
+    assocs = {assoc.assoc_id: assoc for assoc in snapshot.accounting.assocs}
+    made = []
+    for market in found:
+        tree = market.pool.tree
+        for queue in range(len(tree)):
+            assoc = assocs.get(market.pool.assoc_of[queue])
+            if assoc is None or (
+                tree.parent[queue] >= 0 and market.pool.assoc_of[tree.parent[queue]] == assoc.assoc_id
+            ):
+                continue
+            made.append(
+                QueueShare(
+                    pool=market.pool.name,
+                    assoc_id=assoc.assoc_id,
+                    account=assoc.account,
+                    user=assoc.user,
+                    deserved=_tres(tree.quota[queue]),
+                    fair_share=_tres(market.shares[queue]),
+                    allocated=_tres(market.ledger.allocated[queue]),
+                    allocated_nonpreemptible=_tres(market.ledger.allocated_np[queue]),
+                    requested=_tres(market.requested[queue]),
+                )
+            )
+    return tuple(made)
+
+
+def _tres(vector: Vector) -> Tres:
+    counts = (("cpu", vector[0]), ("mem", vector[1]), ("gres/gpu", vector[2] * 1000))
+    return tuple((name, round(count)) for name, count in counts if count < float("inf") and (count or name == "cpu"))
+
+
+__all__ = ["Market", "Preemptible", "charges", "markets", "shares_of", "vector_of"]

@@ -1,0 +1,106 @@
+"""In which queue does each group of jobs wait, and what does one job of it ask for? Kept from cycle to cycle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from slurmbridge.model.accounts import UsageRow
+from slurmbridge.sched import fairtree
+from slurmbridge.sched.columns import Ints
+from slurmbridge.sched.order import Places
+from slurmbridge.sched.pools import PoolTree, has_quotas, pool_of_node, trees, vector_of
+from slurmbridge.sched.queues import Vector
+from slurmbridge.sched.snapshot import Snapshot
+
+NO_LEAF = -1
+
+
+class Queued(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """`pools` is empty where jobs stand in one line. Good as long as `key` is the same objects."""
+
+    key: tuple[object, ...] = ()
+    pools: tuple[PoolTree, ...] = ()
+    has_quotas: bool = False
+    pool_of_node: Ints
+    vectors: NDArray[np.float64]  # [group, 3]: CPUs, MiB, devices
+    limits: NDArray[np.float64]  # minutes a job of each group may run; inf = nobody said
+    leaves: tuple[Ints, ...] = ()  # by pool: the queue of each group, NO_LEAF where it cannot run
+    past_use: tuple[Sequence[Vector], ...] = ()  # by pool: decayed use of each queue as part of all use
+    counted: object = None  # what `past_use` was made of
+    accounts: Mapping[int, str] = {}  # association id -> account, for words
+
+    @classmethod
+    def none(cls) -> Queued:
+        return cls(pool_of_node=np.zeros(0, dtype=np.int64), vectors=np.zeros((0, 3)), limits=np.zeros(0))
+
+
+def queued(snapshot: Snapshot, before: Queued) -> Queued:
+    """For this snapshot, its places not known yet: see `with_groups`."""
+    accounting, config, columns = snapshot.accounting, snapshot.config, snapshot.columns
+    key = (accounting, config, columns.rows, columns.names, snapshot.shapes)
+    if len(key) == len(before.key) and all(one is other for one, other in zip(key, before.key, strict=True)):
+        return before
+    found = trees(accounting, config, columns)
+    empty = Queued.none()
+    return msgspec.structs.replace(
+        empty,
+        key=key,
+        pools=found,
+        has_quotas=has_quotas(accounting),
+        pool_of_node=pool_of_node(found, columns),
+        leaves=tuple(np.zeros(0, dtype=np.int64) for _ in found),
+        accounts={assoc.assoc_id: assoc.account for assoc in accounting.assocs},
+    )
+
+
+def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
+    """With a row for every group that the snapshot knows."""
+    if not found.pools:
+        return found
+    known, samples = len(found.vectors), snapshot.shapes.samples
+    changes: dict[str, object] = {}
+    if known < len(samples):
+        fresh = [spec for spec, _ in samples[known:]]
+        vectors = np.array([vector_of(spec.req_tres) for spec in fresh], dtype=np.float64).reshape(-1, 3)
+        limits = np.array(
+            [math.inf if spec.time_limit is None else spec.time_limit for spec in fresh], dtype=np.float64
+        )
+        reached = [
+            set(places.pools[places.views[places.first[group] : places.first[group + 1]]].tolist())
+            for group in range(known, len(samples))
+        ]
+        leaves = []
+        for pool, before in zip(found.pools, found.leaves, strict=True):
+            more = [
+                pool.leaf(spec.assoc_id) if pool.number in where else NO_LEAF
+                for spec, where in zip(fresh, reached, strict=True)
+            ]
+            leaves.append(np.concatenate([before, np.array(more, dtype=np.int64)]))
+        changes |= {
+            "vectors": np.concatenate([found.vectors, vectors]),
+            "limits": np.concatenate([found.limits, limits]),
+            "leaves": tuple(leaves),
+        }
+    counted = snapshot.usage if snapshot.counted is None else snapshot.counted
+    if found.counted is not counted or not found.past_use:
+        half_life = snapshot.config.priority_decay_half_life
+        changes |= {"counted": counted, "past_use": tuple(_past(pool, counted, half_life) for pool in found.pools)}
+    return msgspec.structs.replace(found, **changes) if changes else found
+
+
+def _past(pool: PoolTree, rows: Sequence[UsageRow], half_life: int) -> list[Vector]:
+    used = [(0.0, 0.0, 0.0)] * len(pool.tree)
+    by_assoc = fairtree.usage_of(rows, half_life)
+    whole = sum(by_assoc.values())
+    if whole <= 0:
+        return used
+    for assoc_id, amount in by_assoc.items():
+        leaf = pool.leaf(assoc_id)
+        part = used[leaf][0] + amount / whole
+        used[leaf] = part, part, part
+    return pool.tree.summed(used)

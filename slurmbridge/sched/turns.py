@@ -1,0 +1,77 @@
+"""Whose job is looked at next where queues take turns?
+
+Each leaf has its jobs in the order of priority; the tree says which leaf is next, by what its queues hold and deserve. After
+every start the leaf's turn is weighed anew, so that no queue runs far ahead of its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from slurmbridge.sched.columns import Ints
+from slurmbridge.sched.market import Market
+from slurmbridge.sched.memo import Memo
+from slurmbridge.sched.order import Queue
+from slurmbridge.sched.queue_order import QueueOrder
+from slurmbridge.sched.queues import Vector
+
+Skip = Callable[[int], bool]
+"""Whether the entry at this place needs no look of its own (any more)."""
+
+
+class Turns:
+    """Entries (places in a `Queue`) of one pool. Iterate; before going on, whoever started something charges the ledger.
+
+    An entry comes again until `passed` is called for its leaf or `skip` says that it needs no look.
+    """
+
+    def __init__(
+        self, market: Market, memo: Memo, groups: Ints, entries: Queue, skip: Skip, *, shortest_first: bool
+    ) -> None:
+        leaves = memo.queued.leaves[market.pool.number][groups]
+        places = np.flatnonzero((memo.places.pools[entries.views] == market.pool.number) & (leaves >= 0))
+        if shortest_first:
+            by_leaf = places[np.lexsort((places, memo.queued.limits[groups[places]], leaves[places]))]
+        else:
+            by_leaf = places[np.argsort(leaves[places], kind="stable")]
+        self._places: list[int] = by_leaf.tolist()
+        found = leaves[by_leaf]
+        edges = np.flatnonzero(np.diff(found, prepend=-2)) if len(found) else np.zeros(0, dtype=np.int64)
+        self._ends: dict[int, int] = {}
+        self._next: dict[int, int] = {}
+        bounds = [*edges.tolist(), len(self._places)]
+        for first, last in zip(bounds, bounds[1:], strict=False):
+            leaf = int(found[first])
+            self._next[leaf], self._ends[leaf] = first, last
+        self._groups: list[int] = groups.tolist()
+        self._vectors: list[Vector] = [(a, b, c) for a, b, c in memo.queued.vectors.tolist()]
+        self._skip = skip
+        self._order: QueueOrder[int] = QueueOrder(market.ledger, market.shares, market.total)
+        for leaf in self._next:
+            self._push(leaf)
+
+    def __iter__(self) -> Iterator[tuple[int, int, Vector]]:
+        """(leaf, place of the entry, what it asks for). It comes again unless `passed` is called."""
+        order = self._order
+        while len(order):
+            leaf, place = order.pop()
+            yield leaf, place, self._vectors[self._groups[place]]
+            self._push(leaf)
+
+    def passed(self, leaf: int) -> None:
+        """The leaf's present entry is done with."""
+        self._next[leaf] += 1
+
+    def ask(self, place: int) -> Vector:
+        return self._vectors[self._groups[place]]
+
+    def _push(self, leaf: int) -> None:
+        at, end, places, skip = self._next[leaf], self._ends[leaf], self._places, self._skip
+        while at < end and skip(places[at]):
+            at += 1
+        self._next[leaf] = at
+        if at < end:
+            place = places[at]
+            self._order.push(leaf, (0.0,), place, self._vectors[self._groups[place]])

@@ -1,0 +1,268 @@
+"""One way through the queue: every entry is looked at once, in the order of the line or of the queues' turns.
+
+What stopped one job of a group in a partition stops the rest of the group there, so most entries only hear what is known.
+First come jobs for whom room is being made and, where queues take turns, those with a promise: it outlasts changes of order.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+
+import numpy as np
+
+from slurmbridge.model.states import Reason
+from slurmbridge.sched.columns import Ints
+from slurmbridge.sched.eligibility import Blocked, of_job
+from slurmbridge.sched.market import Market, Preemptible
+from slurmbridge.sched.memo import Memo
+from slurmbridge.sched.order import Queue
+from slurmbridge.sched.pending import NEVER, NO_CODE
+from slurmbridge.sched.pools import vector_of
+from slurmbridge.sched.queues import Vector
+from slurmbridge.sched.session import Session
+from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
+from slurmbridge.sched.starters import MORE, Starts, start_array, start_het, start_single
+from slurmbridge.sched.turns import Turns
+from slurmbridge.sched.verdicts import Board, Tally
+
+KEPT_S = 300.0
+"""Room that was made is kept so long for a job that does not start."""
+
+
+class Walk:
+    """The state of one way through. `blocked`: entries that nothing but missing room stopped, in the order of their looks."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        session: Session,
+        memo: Memo,
+        board: Board,
+        starts: Starts,
+        tally: Tally,
+        markets: tuple[Market, ...],
+        preemptible: Preemptible,
+    ) -> None:
+        self.snapshot, self.session, self.memo = snapshot, session, memo
+        self.board, self.starts, self.tally = board, starts, tally
+        self.markets, self.preemptible = markets, preemptible
+        self.done: set[int] = set()  # rows that need no other look
+        self.settled: dict[int, int] = {}  # group and partition -> what everybody there hears
+        self.entries = Queue(rows=np.zeros(0, dtype=np.int64), views=np.zeros(0, dtype=np.int64))
+        self.groups: Ints = np.zeros(0, dtype=np.int64)
+        self.keys: list[int] = []
+        self.rows: list[int] = []
+        self.numbers: list[int] = []
+        self._seen: set[int] = set()
+        self._ids: list[int] = snapshot.pending.rows["id"].tolist()
+        self._behind = board.code(Blocked(Reason.PRIORITY))  # what those hear who wait behind others
+        self._components: Mapping[int, list[Waiting]] | None = None
+
+    def through(self, entries: Queue) -> None:
+        """Every entry once."""
+        self.entries = entries
+        self.groups = self.snapshot.pending.rows["group"][entries.rows]
+        width = max(len(self.memo.places.by_number), 1)
+        self.keys = (self.groups * width + entries.views).tolist()
+        self.rows, self.numbers = entries.rows.tolist(), entries.views.tolist()
+        self._screen()
+        self._first()
+        if self.markets:
+            for market in self.markets:
+                self._in_turn(market)
+        else:
+            for place in range(len(self.rows)):
+                if not self.skip(place):
+                    self.look(place)
+        self.tally.looked_at = len(self._seen)
+
+    def waiting(self, place: int) -> Waiting:
+        """The job of an entry."""
+        return self.snapshot.waiting[self._ids[self.rows[place]]]
+
+    def id(self, place: int) -> int:
+        """The job id of an entry."""
+        return self._ids[self.rows[place]]
+
+    def view(self, place: int) -> PartitionView:
+        """The partition of an entry."""
+        return self.memo.places.by_number[self.numbers[place]]
+
+    def skip(self, place: int) -> bool:
+        """Whether an entry needs no look; what is known of its group is noted."""
+        row = self.rows[place]
+        if row in self.done:
+            return True
+        code = self.settled.get(self.keys[place])
+        if code is None:
+            return False
+        self.board.note(row, code)
+        return True
+
+    def look(self, place: int, market: Market | None = None, leaf: int = -1, ask: Vector | None = None) -> bool:
+        """Start an entry's job, or one task of its array, or note why not. Whether the entry may start more."""
+        row, each = self.rows[place], self.waiting(place)
+        self._seen.add(row)
+        if each.job.het_job_id:
+            code = self._het(each)
+        else:
+            code = self._one(place, each, market, leaf, ask)
+            if code == MORE:
+                return True
+        if code is not None:
+            self.board.note(row, code)
+        return False
+
+    def _screen(self) -> None:
+        shapes = self.memo.places.shapes[self.groups]
+        for number, view in enumerate(self.memo.places.by_number):
+            self.session.screen(np.unique(shapes[self.entries.views == number]), view)
+
+    def _first(self) -> None:
+        """Jobs that something is kept for."""
+        rows = self.snapshot.pending.rows
+        kept = rows["kept"]
+        first = (kept != NEVER) & (kept + KEPT_S >= self.session.now)
+        if self.markets:
+            promised = (rows["start"] != NEVER) & (rows["code"] != self.snapshot.pending.codes.begin_time)
+            first = first | promised
+        chosen = np.flatnonzero(first[self.entries.rows])
+        if not len(chosen):
+            return
+        at = self.entries.rows[chosen]
+        order = np.lexsort((chosen, rows["start"][at], ~(kept[at] != NEVER)))
+        for place in chosen[order].tolist():
+            if self.rows[place] in self.done:
+                continue
+            market, leaf, ask = self._queue_of(place)
+            self.look(place, market, leaf, ask)
+
+    def _queue_of(self, place: int) -> tuple[Market | None, int, Vector | None]:
+        if not self.markets:
+            return None, -1, None
+        number = int(self.memo.places.pools[self.numbers[place]])
+        group = int(self.groups[place])
+        cpus, memory, gpus = self.memo.queued.vectors[group].tolist()
+        return self.markets[number], int(self.memo.queued.leaves[number][group]), (cpus, memory, gpus)
+
+    def _in_turn(self, market: Market) -> None:
+        shortest = self.snapshot.config.scheduling.backfill == "shortest"
+        turns = Turns(market, self.memo, self.groups, self.entries, self._skip_quickly, shortest_first=shortest)
+        for leaf, place, ask in turns:
+            if not self.look(place, market, leaf, ask):
+                turns.passed(leaf)
+
+    def _skip_quickly(self, place: int) -> bool:
+        """`skip`, and what certainly finds no room behind the last promise needs no turn of its own either."""
+        if self.skip(place):
+            return True
+        view = self.view(place)
+        each = self.waiting(place)
+        if view.number not in self.session.promised_out or each.job.array_limit or each.job.het_job_id:
+            return False
+        blocked = self.session.certainly_blocked(each, view)
+        if blocked is None or blocked.reason != Reason.RESOURCES or blocked.detail:
+            return False
+        self._seen.add(self.rows[place])
+        self.session.settled[self.keys[place]] = blocked
+        self.settled[self.keys[place]] = self._behind
+        self.board.note(self.rows[place], self._behind)
+        return True
+
+    def _one(self, place: int, each: Waiting, market: Market | None, leaf: int, ask: Vector | None) -> int | None:
+        """None when nothing of the job is left, MORE when its array may go on, else the code of what stopped it."""
+        session, board, key, view = self.session, self.board, self.keys[place], self.view(place)
+        blocked = session.settled.get(key)
+        if blocked is None and not each.job.array_limit:
+            blocked = session.certainly_blocked(each, view)
+        if blocked is None and market is not None and ask is not None:
+            blocked = market.refusal(leaf, ask, self.preemptible(each.job), self.memo.queued.accounts)
+        if blocked is None:
+            found = self._start(each, view, market, leaf)
+            if not isinstance(found, Blocked):
+                if found is None:
+                    self.begins(self.rows[place])
+                return found
+            blocked = found
+            if blocked.reason == Reason.ARRAY_TASK_LIMIT:
+                return board.code(blocked)
+        session.settled[key] = blocked
+        if blocked.reason == Reason.RESOURCES and not blocked.detail and view.number in session.promised_out:
+            self.settled[key] = self._behind
+            return self._behind
+        told, promised, nodes = session.wait(each, view, blocked)
+        if promised is not None:
+            self.tally.promises += 1
+            board.promise(self.rows[place], promised, nodes)
+        code = board.code(told)
+        if blocked.reason != Reason.RESOURCES or blocked.detail:
+            self.settled[key] = code
+        return code
+
+    def _start(self, each: Waiting, view: PartitionView, market: Market | None, leaf: int) -> Blocked | int | None:
+        begun = len(self.starts.made)
+        found: Blocked | int | None
+        if each.job.is_array_record:
+            found = start_array(self.session, each, view, self.starts, most=1 if market is not None else None)
+        else:
+            found = start_single(self.session, each, view, self.starts)
+        made = self.starts.made[begun:]
+        self.tally.began(len(made))
+        if market is not None:
+            may_go = self.preemptible(each.job)
+            for start in made:
+                market.ledger.add(leaf, vector_of(start.allocation.tres), may_go)
+        return found
+
+    def begins(self, row: int) -> None:
+        """The job of a row starts as a whole."""
+        self.board.begins(row)
+        self.done.add(row)
+
+    def _het(self, each: Waiting) -> int | None:
+        """All components at once."""
+        group = self._group(each.job.het_job_id)
+        rows = [bisect.bisect_left(self._ids, member.job.job_id) for member in group]
+        now = self.session.now
+        unready = [member.job for member in group if of_job(member.job, now) is not None]
+        if len(group) < len(each.job.het_ids) or unready:
+            blocked = (of_job(unready[0], now) if unready else None) or Blocked(Reason.NONE)
+        else:
+            begun = len(self.starts.made)
+            found = start_het(self.session, group, self.starts)
+            self.tally.began(len(self.starts.made) - begun, parts=True)
+            if found is None:
+                self._charge(group, begun)
+                for row in rows:
+                    self.begins(row)
+                return None
+            blocked = found
+        code = self.board.code(blocked)
+        for row in rows:
+            if self.board.found[row] == NO_CODE:
+                self.board.note(row, code)
+        self.done.update(rows)
+        return code
+
+    def _charge(self, group: list[Waiting], begun: int) -> None:
+        if not self.markets:
+            return
+        by_id = {member.job.job_id: member.job for member in group}
+        for start in self.starts.made[begun:]:
+            row = self.snapshot.columns.rows[start.allocation.nodes[0].node]
+            market = self.markets[int(self.memo.queued.pool_of_node[row])]
+            job = by_id[start.job_id]
+            leaf = market.pool.leaf(job.spec.assoc_id)
+            market.ledger.add(leaf, vector_of(start.allocation.tres), self.preemptible(job))
+
+    def _group(self, het_job_id: int) -> list[Waiting]:
+        if self._components is None:
+            groups: dict[int, list[Waiting]] = {}
+            for each in self.snapshot.waiting.values():
+                if each.job.het_job_id:
+                    groups.setdefault(each.job.het_job_id, []).append(each)
+            for group in groups.values():
+                group.sort(key=lambda member: member.job.het_offset)
+            self._components = groups
+        return self._components[het_job_id]
