@@ -22,6 +22,7 @@ from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.mail import Mailer
 from slurmbridge.daemon.memory import Memory
+from slurmbridge.daemon.overruns import end_overrun
 from slurmbridge.daemon.performing import Estimate, ExplanationOf, FactorsOf, Performer, SharesOf
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.daemon.requests import Blobs
@@ -157,6 +158,7 @@ class Controller:
         self.resets.look()
         self.memory.count_usage(self.core.clock())
         self.plans.usage_counted()
+        end_overrun(self.core, self.runtime.kill)
 
     def mail_of_limits(self) -> None:
         """Tell of runs that come near their time limit; send what an earlier daemon left."""

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from slurmbridge.errors import ConfigError
-from slurmbridge.lang import site_fields, slurm_conf_preempt
+from slurmbridge.lang import site_fields, slurm_conf_preempt, slurm_conf_words
 from slurmbridge.lang import slurm_conf_values as values
 from slurmbridge.lang.slurm_conf_dbd import NAME as DBD
 from slurmbridge.lang.slurm_conf_dbd import WITHOUT_EFFECT as DBD_KEYS
@@ -25,7 +25,7 @@ from slurmbridge.lang.slurm_conf_nodes import WITHOUT_EFFECT as NODE_KEYS
 from slurmbridge.lang.slurm_conf_nodes import read_down_nodes, read_node_sets, read_nodes
 from slurmbridge.lang.slurm_conf_partitions import SHOWN_ONLY, read_partitions
 from slurmbridge.lang.slurm_conf_partitions import WITHOUT_EFFECT as PARTITION_KEYS
-from slurmbridge.lang.slurm_conf_settings import FIELDS, UNUSED_FLAGS, check, unused_flags
+from slurmbridge.lang.slurm_conf_settings import FIELDS, check
 from slurmbridge.model.cluster import ClusterConfig, Device, NodeConf, Partition
 
 RECORDS = ("nodename", "partitionname", "nodeset", "downnodes")
@@ -51,8 +51,8 @@ def why_without_effect(key: str) -> str:
     record, _, name = key.partition(" ")
     if record in ("PreemptMode", "PreemptParameters"):
         return slurm_conf_preempt.why(record, name)
-    if record == "PriorityFlags" and name:
-        return UNUSED_FLAGS.get(name, "")
+    if name and slurm_conf_words.why(record, name):
+        return slurm_conf_words.why(record, name)
     if record == DBD:
         return DBD_KEYS.get(name, "")
     if name:
@@ -103,7 +103,7 @@ def read_cluster(files: Mapping[str, str], conf_name: str, *, cpus: int, memory_
     partitions = read_partitions(records["partitionname"], nodes, sets, notes)
     slurm_conf_preempt.check(plain)
     notes += slurm_conf_preempt.notes(plain)
-    notes += unused_flags(plain)
+    notes += slurm_conf_words.notes(plain)
     if "preempttype" in plain and plain["preempttype"].value.lower() == "preempt/partition_prio":
         notes = [note for note in notes if note[2].lower() not in _BY_TIER]
     config = ClusterConfig(

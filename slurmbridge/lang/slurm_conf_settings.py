@@ -6,7 +6,7 @@ table says why) or are read where they are shown only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from slurmbridge.errors import LangError
@@ -40,30 +40,6 @@ PRIORITY_FLAGS: Final = (
 _RLIMITS: Final = ("ALL", "NONE", "AS", "CORE", "CPU", "DATA", "FSIZE", "MEMLOCK", "NOFILE", "NPROC", "RSS", "STACK")
 _SMALL_KINDS: Final = (Kind.SMALL, Kind.SECONDS, Kind.MINUTES, Kind.RATE, Kind.PERCENT)
 _NUMBER_KINDS: Final = (Kind.NUMBER, Kind.MEMORY, Kind.MICROSECONDS)
-
-
-UNUSED_FLAGS: Final = {
-    "CALCULATE_RUNNING": "priorities of running jobs decide nothing here",
-    "DEPTH_OBLIVIOUS": "shares are ordered by Fair Tree",
-    "NO_FAIR_TREE": "shares are ordered by Fair Tree",
-    "INCR_ONLY": "priorities are those of the moment",
-    "NO_NORMAL_ALL": "factors are always parts of the greatest",
-    "NO_NORMAL_ASSOC": "factors are always parts of the greatest",
-    "NO_NORMAL_PART": "factors are always parts of the greatest",
-    "NO_NORMAL_QOS": "factors are always parts of the greatest",
-    "NO_NORMAL_TRES": "factors are always parts of the greatest",
-    "SMALL_RELATIVE_TO_TIME": "the size of a job is its nodes and CPUs alone",
-}
-"""Words of PriorityFlags that mean nothing here, with the reason."""
-
-
-def unused_flags(plain: Mapping[str, Pair]) -> list[tuple[str, int, str]]:
-    """(file, line, what) of each."""
-    pair = plain.get("priorityflags")
-    words = [word.upper() for word in values.names(pair)] if pair is not None else []
-    return [
-        (pair.file, pair.line, f"PriorityFlags {word}") for word in words if pair is not None and word in UNUSED_FLAGS
-    ]
 
 
 def check(key: ConfKey, pair: Pair) -> None:

@@ -122,6 +122,7 @@ class LimitBook:
         self.any_run_minutes = any(each.grp_tres_run_mins or each.grp_tres_mins for each in limits) or any(
             qos.max_tres_run_mins_per_user or qos.max_tres_run_mins_per_account for qos in accounting.qos
         )
+        self.any_minutes = any(each.grp_tres_mins or each.grp_wall is not None for each in limits)
         self.any = any(each != Limits() for each in limits) or any(_has_own(qos) for qos in accounting.qos)
 
     def _used_minutes(self, usage: Sequence[UsageRow]) -> tuple[dict[int, dict[str, float]], dict[int, float]]:
@@ -228,6 +229,31 @@ class LimitBook:
                 reason = next(filter(None, of_assoc_place(assoc, limits, ask, place == 0)), "")
                 if reason:
                     return reason
+        return ""
+
+    def used_up(self, job: Job, partition_qos: str) -> str:
+        """The limit on minutes of which nothing is left, for a run that goes on; "" = none."""
+        own = self.qos.get(job.spec.qos)
+        names = (job.spec.qos, partition_qos)
+        if own is None or "OverPartQOS" not in own.flags:
+            names = names[::-1]
+        counters, bound = Counters(), set[str]()
+        ask = _Ask(tres={}, nodes=1, minutes=0, counters=counters, safe=False, bound=bound)
+        for name in dict.fromkeys(names):
+            qos = self.qos.get(name)
+            if qos is not None:
+                used, limits = self._used.get(-qos.qos_id, {}), qos.limits
+                word = ask.over_used(limits.grp_tres_mins, ("qos", name), used, words.QOS_USED)
+                word = word or ask.over_wall(limits.grp_wall, self._wall.get(-qos.qos_id, 0.0), "QOSGrpWallLimit")
+                if word:
+                    return word
+                bound.update(_bounds(qos))
+        for assoc in self.chain(job.spec.assoc_id):
+            used, limits = self._used.get(assoc.assoc_id, {}), assoc.limits
+            word = ask.over_used(limits.grp_tres_mins, ("assoc", ""), used, words.ASSOC_USED)
+            word = word or ask.over_wall(limits.grp_wall, self._wall.get(assoc.assoc_id, 0.0), "AssocGrpWallLimit")
+            if word:
+                return word
         return ""
 
     def _counts_of_qos(self, qos: Qos, job: Job, ask: _Ask) -> Iterator[str]:

@@ -194,3 +194,20 @@ def test_suspended_time_is_no_run_time_and_not_charged() -> None:
         assert used(made) == 40
 
     asyncio.run(whole())
+
+
+@pytest.mark.parametrize("limit", [f"{QOS} grptresmins=cpu=2", f"{ACCOUNT} grptresmins=cpu=2", f"{QOS} grpwall=2"])
+def test_without_safe_a_run_that_used_up_its_minutes_times_out(limit: str) -> None:
+    async def whole() -> None:
+        made = await limited(limit, conf=ENFORCED.replace(",safe", ""))
+        job_id = await made.submit("-n1 -t30", "sleep 1000")
+        await made.advance(90)
+        made.controller.count_usage()
+        await made.settle()
+        assert made.states(job_id) == ["RUNNING"]
+        await made.advance(60)
+        made.controller.count_usage()
+        await made.advance(10)
+        assert made.states(job_id) == ["TIMEOUT"] and made.job(job_id).reason == "TimeLimit"
+
+    asyncio.run(whole())
