@@ -53,8 +53,23 @@ class Never(NamedTuple):
     lines: tuple[str, ...]
 
 
-def plan(request: dict[str, Any], job: int, places: list[Place], most: int = 512) -> Layout | Wait | Never:
-    """Lay a step out. Keys of the request: see `wire.step`. `most`: tasks of a node (MaxTasksPerNode)."""
+class Limits(NamedTuple):
+    """MaxTasksPerNode and MaxStepCount of slurm.conf(5)."""
+
+    tasks: int = 512
+    steps: int = 40_000
+
+    @classmethod
+    def of(cls, header: dict[str, Any]) -> Limits:
+        return cls(int(header.get("max_tasks", 512)), int(header.get("max_steps", 40_000)))
+
+
+def plan(
+    request: dict[str, Any], job: int, places: list[Place], limits: Limits = Limits(), *, earlier: int = 0
+) -> Layout | Wait | Never:
+    """Lay a step out. Keys of the request: see `wire.step`. `earlier`: steps that the job has had."""
+    if earlier >= limits.steps:
+        return Never((f"Unable to create step for job {job}: {TOO_MANY_STEPS}",))
     asked_nodes = request.get("nodes")
     external = bool(request.get("external"))
     chosen = _eligible(request, places)
@@ -81,7 +96,7 @@ def plan(request: dict[str, Any], job: int, places: list[Place], most: int = 512
         if asked_nodes is not None:
             notes.append(f"warning: can't run {ntasks} processes on {nodes} nodes, setting nnodes to {ntasks}")
         nodes = ntasks
-    if ntasks > most * max(1, nodes):
+    if ntasks > limits.tasks * max(1, nodes):
         return Never((f"Unable to create step for job {job}: {TOO_MANY_TASKS}",))
     if len(chosen) < nodes:
         return Never((f"Unable to create step for job {job}: {BAD_NODES}",))

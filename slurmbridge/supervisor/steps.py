@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from slurmbridge.supervisor.head import Head
 
 MAX_CONNECTIONS = 1024
-MAX_STEPS, MAX_TASKS = 40_000, 512
-"""Of a job and of a node, where the run does not say."""
 
 
 class Steps:
@@ -103,10 +101,6 @@ class Steps:
             text = f"srun: error: Unable to create step for job {job}: Job/step already completing or completed"
             self._refuse(step.link, [text])
             return
-        if self._next >= int(self._head.header.get("max_steps", MAX_STEPS)):
-            text = f"Unable to create step for job {self._head.job_id}: {layout.TOO_MANY_STEPS}"
-            self._refuse(step.link, [f"srun: error: {text}"])
-            return
         verdict = self._planned(step)
         if isinstance(verdict, layout.Never):
             self._refuse(step.link, [f"srun: error: {line}" for line in verdict.lines])
@@ -122,8 +116,8 @@ class Steps:
             self._create(step, verdict)
 
     def _planned(self, step: RunningStep) -> layout.Layout | layout.Wait | layout.Never:
-        most = int(self._head.header.get("max_tasks", MAX_TASKS))
-        return layout.plan(step.request, self._head.job_id, self._places(), most)
+        limits = layout.Limits.of(self._head.header)
+        return layout.plan(step.request, self._head.job_id, self._places(), limits, earlier=self._next)
 
     def _create(self, step: RunningStep, plan: layout.Layout) -> None:
         step.step, step.plan, step.start = self._next, plan, time.time()

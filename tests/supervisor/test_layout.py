@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmbridge.supervisor.layout import Layout, Never, Place, Wait, plan
+from slurmbridge.supervisor.layout import Layout, Limits, Never, Place, Wait, plan
 
 
 def places(*cpus: int, tasks: tuple[int, ...] = (), free: tuple[int, ...] = ()) -> list[Place]:
@@ -118,7 +118,7 @@ def test_every_task_has_one_place_and_no_node_more_than_it_can_hold(
 
 
 def test_a_node_takes_no_more_tasks_than_it_may() -> None:
-    assert isinstance(plan({"ntasks": 6, "nodes": 2, "overcommit": True}, 7, places(8, 8), 3), Layout)
-    assert plan({"ntasks": 7, "nodes": 2, "overcommit": True}, 7, places(8, 8), 3) == Never(
+    assert isinstance(plan({"ntasks": 6, "nodes": 2, "overcommit": True}, 7, places(8, 8), Limits(3)), Layout)
+    assert plan({"ntasks": 7, "nodes": 2, "overcommit": True}, 7, places(8, 8), Limits(3)) == Never(
         ("Unable to create step for job 7: Task count specification invalid",)
     )
