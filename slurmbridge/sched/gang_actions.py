@@ -13,9 +13,10 @@ from slurmbridge.sched import gates
 from slurmbridge.sched.gang_holds import hold
 from slurmbridge.sched.pod_allocate import admitted, allocate_gang
 from slurmbridge.sched.pod_chunks import asked, held, next_to_start
+from slurmbridge.sched.pod_node import Ask
 from slurmbridge.sched.pod_queue import push, to_start
 from slurmbridge.sched.pod_session import PodSession
-from slurmbridge.sched.pods import Ask, Gang, PodGroup, PodTask
+from slurmbridge.sched.pods import Gang, PodGroup, PodTask
 from slurmbridge.sched.queues import TOLERANCE, Vector
 from slurmbridge.sched.solver import Rule, Scenario, solve
 from slurmbridge.sched.victims import VictimPool, Victims

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from slurmbridge.sched import gates
 from slurmbridge.sched.pod_chunks import asked, next_to_start
 from slurmbridge.sched.pod_fit import LATER, best_nodes, devices_for
+from slurmbridge.sched.pod_node import PodNode
 from slurmbridge.sched.pod_session import PodSession
 from slurmbridge.sched.pod_topology import node_sets
-from slurmbridge.sched.pods import Gang, PodGroup, PodNode, PodSet, PodTask, Status, Wish
+from slurmbridge.sched.pods import Gang, PodGroup, PodSet, PodTask, Status, Wish
 
 FEW_NODES = 16  # up to here each is asked by itself
 

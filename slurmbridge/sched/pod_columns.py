@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from slurmbridge.sched.pod_fit import copies, parts_free
-from slurmbridge.sched.pods import Ask, PodNode
+from slurmbridge.sched.pod_node import Ask, PodNode
 from slurmbridge.sched.queues import TOLERANCE
 
 Floats = npt.NDArray[np.float64]

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from slurmbridge.sched.pods import Ask, PodNode, PodTask, is_in_use, part_free
+from slurmbridge.sched.pod_node import Ask, PodNode, is_in_use, part_free
+from slurmbridge.sched.pods import PodTask
 from slurmbridge.sched.queues import TOLERANCE
 
 NO, LATER, NOW = 0, 1, 2

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from slurmbridge.sched.ledger import Ledger
 from slurmbridge.sched.pod_columns import NodeColumns
-from slurmbridge.sched.pods import Gang, Load, PodNode, PodTask, Status, Topology
+from slurmbridge.sched.pod_node import Load, PodNode
+from slurmbridge.sched.pods import Gang, PodTask, Status, Topology
 from slurmbridge.sched.policy import Policy
 from slurmbridge.sched.queue_order import QueueFacts
 from slurmbridge.sched.queues import ZERO, QueueTree, Vector, plus

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from slurmbridge.sched.pod_fit import copies
-from slurmbridge.sched.pods import PodNode, PodTask, Topology, Wish
+from slurmbridge.sched.pod_node import PodNode
+from slurmbridge.sched.pods import PodTask, Topology, Wish
 from slurmbridge.sched.queues import TOLERANCE
 
 Path = tuple[str, ...]

@@ -17,9 +17,10 @@ from slurmbridge.sched.ledger import Ledger
 from slurmbridge.sched.pod_allocate import allocate_gang
 from slurmbridge.sched.pod_chunks import asked, held, next_to_start
 from slurmbridge.sched.pod_fit import copies
+from slurmbridge.sched.pod_node import Ask
 from slurmbridge.sched.pod_queue import key_of
 from slurmbridge.sched.pod_session import PodSession
-from slurmbridge.sched.pods import Ask, Gang, PodTask
+from slurmbridge.sched.pods import Gang, PodTask
 from slurmbridge.sched.queue_order import QueueOrder
 from slurmbridge.sched.queues import TOLERANCE, Vector
 from slurmbridge.sched.victims import (

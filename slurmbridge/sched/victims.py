@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from slurmbridge.sched.pod_chunks import held, next_to_go
+from slurmbridge.sched.pod_node import PodNode
 from slurmbridge.sched.pod_session import PodSession
-from slurmbridge.sched.pods import Gang, PodNode, PodTask
+from slurmbridge.sched.pods import Gang, PodTask
 from slurmbridge.sched.queue_order import Key, QueueOrder
 from slurmbridge.sched.queues import ZERO, Vector
 

@@ -12,8 +12,9 @@ import msgspec
 
 from slurmbridge.sched.gang_actions import run_pass
 from slurmbridge.sched.pod_fit import Placement
+from slurmbridge.sched.pod_node import Ask, PodNode
 from slurmbridge.sched.pod_session import PodSession
-from slurmbridge.sched.pods import Ask, Gang, PodGroup, PodNode, PodSet, PodTask, Status, Topology, Wish
+from slurmbridge.sched.pods import Gang, PodGroup, PodSet, PodTask, Status, Topology, Wish
 from slurmbridge.sched.policy import Policy
 from slurmbridge.sim.case_file import Case, GroupRow, JobRow, RequestRow, WishRow, tree_of
 
