@@ -125,12 +125,9 @@ class Horizon:
     def _window_at(self, start: float) -> _Window | None:
         return next((window for window in self._windows if window.start == start), None)
 
-    def limits_after(self, length_s: float, room: Room, change: Callable[[Room], Room]) -> Room:
-        """`limits` of a run that starts in another room than the present one; `change` makes each promise's room such."""
-        least = room
-        for window in self._windows[: self.reach(length_s)]:
-            least = least.tightened(change(window.room))
-        return least
+    def promised_rooms(self, length_s: float) -> list[tuple[float, Room]]:
+        """(start, room that is left then) of the promises that a run of this length would meet."""
+        return [(window.start, window.room) for window in self._windows[: self.reach(length_s)]]
 
     def ends_now(self, job_ids: Iterable[int], ends: Iterable[tuple[float, Hold]]) -> None:
         """These runs are being ended. `ends`: what each of their holds would have lasted to."""

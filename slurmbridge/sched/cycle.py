@@ -7,11 +7,7 @@ Pure: no clock, no I/O; the same snapshot, configuration and time give the same 
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Mapping
-
 import msgspec
-import numpy as np
 
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
@@ -20,16 +16,14 @@ from slurmbridge.model.states import Reason
 from slurmbridge.sched import order, priority
 from slurmbridge.sched.giving_way import GivingWay
 from slurmbridge.sched.market import Preemptible, markets
-from slurmbridge.sched.walk import Walk
-from slurmbridge.sched.columns import Ints
-from slurmbridge.sched.eligibility import Blocked, of_job
 from slurmbridge.sched.memo import Memo, refreshed
 from slurmbridge.sched.pending import NO_CODE
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.session import Session
-from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting, waiting_of
-from slurmbridge.sched.starters import Starts, start_array, start_het, start_single
+from slurmbridge.sched.snapshot import PartitionView, Snapshot, waiting_of
+from slurmbridge.sched.starters import Starts
 from slurmbridge.sched.verdicts import Board, Tally
+from slurmbridge.sched.walk import Walk
 
 __all__ = ["Memo", "estimate", "plan_cycle"]
 

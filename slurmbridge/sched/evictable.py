@@ -80,33 +80,22 @@ class Victims:
     def __len__(self) -> int:
         return len(self.all)
 
-    def without(self, room: Room, gone: Bools) -> Room:
-        """The room once these are gone."""
-        room = room.copy(with_cpu_numbers=False)
-        nodes = self.held.nodes[gone[self.held.nodes["id"]]]
-        if not len(nodes):
-            return room
-        rows, size = nodes["row"], self.columns.count
-        cpus = np.bincount(rows, weights=nodes["cpus"], minlength=size).astype(np.int64)
-        room.cpus += cpus
-        room.solid -= cpus
-        room.memory += np.bincount(rows, weights=nodes["memory"], minlength=size).astype(np.int64)
-        room.jobs -= np.bincount(rows, minlength=size).astype(np.int64)
-        room.owners -= np.bincount(rows[nodes["owned"]], minlength=size).astype(np.int64)
-        devices = self.held.devices[gone[self.held.devices["id"]]]
-        if len(devices):
-            shape = room.milli.shape
-            cells = devices["row"] * shape[1] + devices["slot"]
-            room.milli += (
-                np.bincount(cells, weights=devices["milli"], minlength=room.milli.size).astype(np.int64).reshape(shape)
-            )
-            room.mib += (
-                np.bincount(cells, weights=devices["mib"], minlength=room.mib.size).astype(np.int64).reshape(shape)
-            )
-        room.closed &= room.jobs > 0
-        room.owner[room.owners <= 0] = NO_OWNER
-        room.cpus = np.minimum(room.cpus, self.columns.cpus)
-        return room
+    def reaching(self, room: Room, floor: Sequence[int], allowed: Bools) -> Bools:
+        """Nodes that could have what `floor` asks if all the allowed ones were gone; some of them may turn out not to."""
+        size = self.columns.count
+        nodes = self.held.nodes[allowed[self.held.nodes["id"]]]
+        rows = nodes["row"]
+        able: Bools = room.cpus + np.bincount(rows, weights=nodes["cpus"], minlength=size) >= floor[CPUS]
+        if floor[MEMORY]:
+            able &= room.memory + np.bincount(rows, weights=nodes["memory"], minlength=size) >= floor[MEMORY]
+        if floor[WHOLE] or floor[MILLI]:
+            devices = self.held.devices[allowed[self.held.devices["id"]]]
+            free = np.maximum(room.milli, 0).sum(axis=1)
+            free = free + np.bincount(devices["row"], weights=devices["milli"], minlength=size)
+            able &= free >= max(floor[WHOLE] * 1000, floor[MILLI])
+        if floor[IDLE]:
+            able &= np.bincount(rows, minlength=size) >= room.jobs
+        return able & self.columns.usable
 
     def cheapest_on(self, allowed: Bools) -> NDArray[np.float64]:
         """Cost of the cheapest victim on each node; inf where there is none."""

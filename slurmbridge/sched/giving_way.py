@@ -16,8 +16,9 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
 from slurmbridge.model.states import JobState, Reason
 from slurmbridge.sched import gates
-from slurmbridge.sched.columns import Bools
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.evictable import Victim, Victims, cost_of, frees_of
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
 from slurmbridge.sched.market import Market, charges
 from slurmbridge.sched.place import Placement
@@ -26,7 +27,6 @@ from slurmbridge.sched.queues import TOLERANCE, Vector, fits, plus
 from slurmbridge.sched.shares import allocatable
 from slurmbridge.sched.snapshot import PartitionView, Running, Waiting, waiting_of
 from slurmbridge.sched.turns import Turns
-from slurmbridge.sched.evictable import Victim, Victims, cost_of, frees_of
 from slurmbridge.sched.walk import Walk
 
 MOST = 4096
@@ -50,6 +50,11 @@ class GivingWay:
         self._failed: set[int] = set()  # group and partition
         self._served = self._being_served()
         self._kinds: dict[object, int] = {}
+        self._victim_kinds: dict[int, tuple[Ints, list[Job], dict[object, Bools]]] = {}  # by maker
+        self._above: dict[
+            int, Bools
+        ] = {}  # pool -> queues that hold more than they may keep; forgotten at every change
+        self._others: dict[int, Ints] = {}  # leaf -> the ancestor of each queue that stands against it
 
     def seek(self) -> Ways:
         """Through everything that waits for room."""
@@ -171,16 +176,20 @@ class GivingWay:
     def _above_share(self, market: Market, maker: RoomMaker, leaf: int) -> Bools:
         """Victims of queues that hold more than their share, or of which the reclaimer's branch may ask by its quota."""
         tree, ledger = market.pool.tree, market.ledger
-        allowed = np.zeros(len(tree), dtype=np.bool_)
-        for other in set(maker.victims.leaf.tolist()):
-            if other == leaf:
-                continue
-            _, theirs = tree.where_they_part(leaf, other)
-            held = ledger.allocated[theirs]
-            allowed[other] = gates.keeps_fair_share(tree, market.shares, theirs, held) or not fits(
-                held, tree.quota[theirs]
+        against = self._others.get(leaf)
+        if against is None:
+            found = [tree.where_they_part(leaf, other)[1] if other != leaf else -1 for other in range(len(tree))]
+            against = self._others[leaf] = np.array(found, dtype=np.int64)
+        above = self._above.get(market.pool.number)
+        if above is None:
+            above = self._above[market.pool.number] = np.array(
+                [
+                    gates.keeps_fair_share(tree, market.shares, queue, held) or not fits(held, tree.quota[queue])
+                    for queue, held in enumerate(ledger.allocated)
+                ],
+                dtype=np.bool_,
             )
-        return allowed[maker.victims.leaf]
+        return ((against >= 0) & above[against])[maker.victims.leaf]
 
     def _reclaim_rule(self, market: Market, leaf: int, ask: Vector, may_go: bool) -> Rule:
         def allowed(victims: Sequence[Victim]) -> bool:
@@ -197,16 +206,7 @@ class GivingWay:
         job = msgspec.structs.replace(
             each.job, priority=int(self.walk.snapshot.pending.row(each.job.job_id)["priority"])
         )
-        modes: dict[object, str | None] = {}
-        allowed = np.zeros(len(maker.victims), dtype=np.bool_)
-        for victim in maker.victims.all:
-            if not maker.victims.alive[victim.place]:
-                continue
-            theirs = victim.running.job
-            key = self.rules.likeness(theirs, now)
-            if key not in modes:
-                modes[key] = self.rules.may_preempt(job, theirs, now, partition=name)
-            allowed[victim.place] = modes[key] is not None
+        allowed = self._preemptable(maker, job, name, now)
         if not allowed.any():
             return False
         found = maker.find(each, view, allowed, lambda victims: True, self._kind("preempt", each.group, view.number))
@@ -221,6 +221,28 @@ class GivingWay:
             ask = cpus, memory, gpus
         self._take(place, found, maker, market, leaf, ask, "preempt")
         return True
+
+    def _preemptable(self, maker: RoomMaker, job: Job, partition: str, now: float) -> Bools:
+        """Victims that this job may preempt. Asked once for each kind of job and of victim."""
+        kinds = self._victim_kinds.get(id(maker))
+        if kinds is None:
+            numbers: dict[object, int] = {}
+            samples: list[Job] = []
+            column = []
+            for victim in maker.victims.all:
+                likeness = self.rules.likeness(victim.running.job, now)
+                if likeness not in numbers:
+                    numbers[likeness] = len(samples)
+                    samples.append(victim.running.job)
+                column.append(numbers[likeness])
+            kinds = self._victim_kinds[id(maker)] = np.array(column, dtype=np.int64), samples, {}
+        column_of, samples, known = kinds
+        key = job.spec.qos, partition, job.priority if self.rules.by_priority else 0
+        allowed = known.get(key)
+        if allowed is None:
+            may = [self.rules.may_preempt(job, each, now, partition=partition) is not None for each in samples]
+            allowed = known[key] = np.array(may, dtype=np.bool_)[column_of]
+        return allowed
 
     # ---- consolidation ----
 
@@ -243,8 +265,7 @@ class GivingWay:
         moved = [self._other_place(victim.running, start) for victim in found.victims]
         if not all(moved):
             self.session.restore(mark)
-            for victim in found.victims:
-                maker.victims.alive[victim.place] = True
+            maker.give_back(found)
             return False
         self._note(place, found, start, "consolidate", {victim.place for victim in found.victims})
         market.ledger.add(leaf, ask, True)
@@ -295,6 +316,7 @@ class GivingWay:
         self._note(place, found, start, reason, moved)
 
     def _note(self, place: int, found: Found, start: float, reason: str, moved: set[int]) -> None:
+        self._above.clear()
         each = self.walk.waiting(place)
         nodes = found.placement.allocation.nodes
         names = tuple(node.node for node in nodes)

@@ -52,6 +52,12 @@ class Rules:
         self.min_exempt_priority = int(least) if least.isascii() and least.isdigit() else None
         self.reclaims_licenses = "reclaim_licenses" in words
         self.youngest_first = "youngest_first" in words
+        texts = [
+            *(each.preempt_mode for each in self.qos.values()),
+            *(each.preempt_mode for each in partitions.values()),
+        ]
+        flags = self.cluster.flags.union(*(mode_of(text).flags for text in texts))
+        self.by_priority = bool(flags & {"WITHIN", "PRIORITY"})  # whether it matters who has the higher priority
         self._modes = {name: mode_of(each.preempt_mode) for name, each in self.qos.items()}
         self._partition_modes = {name: mode_of(each.preempt_mode) for name, each in partitions.items()}
 

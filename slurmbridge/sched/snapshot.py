@@ -22,8 +22,8 @@ from slurmbridge.sched.choose import Bounds
 from slurmbridge.sched.columns import Bools, NodeColumns, build, with_changes
 from slurmbridge.sched.eligibility import time_limit
 from slurmbridge.sched.held import Held, end_of
-from slurmbridge.sched.preemption import leaving_at
 from slurmbridge.sched.pending import NEVER, Pending
+from slurmbridge.sched.preemption import leaving_at
 from slurmbridge.sched.room import Hold, Room, empty_room, holds_of
 from slurmbridge.sched.shape import Shape, ShapeTable
 
