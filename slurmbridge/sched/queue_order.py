@@ -28,6 +28,7 @@ Item = TypeVar("Item")
 Key = tuple[float, ...]
 
 _DIGITS = 9  # closer than this is equal
+_FINE = 10.0**_DIGITS
 
 
 class QueueOrder(Generic[Item]):
@@ -155,8 +156,8 @@ class QueueOrder(Generic[Item]):
             not inside,
             facts.unimportance,
             bool(beyond),
-            round(max(cpu * per[0], memory * per[1], gpu * per[2]), _DIGITS),
-            round(without, _DIGITS),
+            (max(cpu * per[0], memory * per[1], gpu * per[2]) * _FINE + 0.5) // 1.0,
+            (without * _FINE + 0.5) // 1.0,
             facts.strength,
             facts.rank,
             queue,
