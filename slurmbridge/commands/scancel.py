@@ -214,7 +214,7 @@ def _cancel_all(items: list[Item], asked: Request) -> Command:
     """All that is asked for is one effect, however many jobs there are."""
     changes = tuple([_change(item, asked) for item in items if not item.is_covered])
     outcomes: Iterator[Outcome | None] = itertools.repeat(None)
-    if len(changes) > 1:
+    if len(changes) > 1 or any(change.array_tasks for change in changes):
         outcomes = iter((yield ChangeAll(changes=changes)))
     code = 0
     for item in items:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -40,10 +39,14 @@ class Changes:
         """Any number: a few at a time, so that others are served in between, and none waits for the disk before it. What
         is queued while the disk is busy is committed together."""
         parts = []
-        for at in range(0, len(changes), AT_ONCE):
-            parts.append(self.change(call, changes[at : at + AT_ONCE]))
+        for some in _portions(changes):
+            parts.append(self.change(call, [change for _, change in some]))
             await asyncio.sleep(0)
-        return tuple(itertools.chain.from_iterable(await asyncio.gather(*parts)))
+        results: list[list[tuple[str, SlurmErrno | None]]] = [[] for _ in changes]
+        for some, outcomes in zip(_portions(changes), await asyncio.gather(*parts), strict=True):
+            for (place, _), outcome in zip(some, outcomes, strict=True):
+                results[place] += outcome.results
+        return tuple([Outcome(results=tuple(each)) for each in results])
 
     def change(self, call: Call, changes: Sequence[Change]) -> asyncio.Future[tuple[Outcome, ...]]:
         """One Outcome per change; resolves when all is durable."""
@@ -277,6 +280,23 @@ class Changes:
         if job.time_limit_end is not None and job.start_time is not None:
             seconds = int(job.time_limit_end - job.start_time - job.suspended_s)
         after.append(lambda: self.runtime.set_time_limit(_key(job), seconds))
+
+
+def _portions(changes: Sequence[Change]) -> Iterator[list[tuple[int, Change]]]:
+    """The changes with their places, about as many as may be made at once; one of many array tasks is taken apart."""
+    some: list[tuple[int, Change]] = []
+    left = AT_ONCE
+    for place, change in enumerate(changes):
+        tasks = change.array_tasks
+        for at in range(0, len(tasks), AT_ONCE) if tasks else (0,):
+            part = change if tasks is None else replace(change, array_tasks=tasks[at : at + AT_ONCE])
+            some.append((place, part))
+            left -= len(part.array_tasks or (0,))
+            if left <= 0:
+                yield some
+                some, left = [], AT_ONCE
+    if some:
+        yield some
 
 
 def _key(job: Job) -> RunKey:

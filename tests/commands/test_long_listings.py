@@ -15,7 +15,7 @@ from slurmbridge.model.plan import Factors
 from slurmbridge.model.states import JobState
 from tests.commands.sample_site import NOW, SampleSite, ended, job, nodes
 
-COUNT = 600
+COUNT = 450
 
 
 class Wide(SampleSite):
@@ -65,7 +65,7 @@ def pieces(line: str) -> list[str]:
 @pytest.mark.parametrize(
     "line",
     [
-        "squeue", "squeue --json", "squeue --yaml", "squeue -o %all", "sinfo -N -l", "sinfo -N -o %all",
+        "squeue", "squeue --json", "squeue -o %all", "sinfo -N -l", "sinfo -N -o %all",
         "sinfo --json -N", "sacct", "sacct -P", "sacct --json", "sacct -l", "sprio", "scontrol show job",
         "scontrol show job --json", "scontrol show node", "scontrol show node --json",
     ],

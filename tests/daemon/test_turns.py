@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from slurmbridge.commands import effects as fx
 from slurmbridge.daemon import server
 from slurmbridge.daemon.changes import AT_ONCE
+from slurmbridge.errors import SlurmErrno
 from slurmbridge.wire import client as wire
 from tests.daemon.controlled import site
 from tests.daemon.test_hostile_callers import hello
@@ -89,3 +90,30 @@ async def _cancelling() -> None:
         ((str(job_id), None),) for job_id in range(first, first + JOBS)
     ]
     assert core.memory.statistics().canceled == JOBS
+
+
+def test_many_tasks_of_an_array_are_cancelled_a_few_at_a_time_too() -> None:
+    asyncio.run(_cancelling_tasks())
+
+
+async def _cancelling_tasks() -> None:
+    made = await site()
+    array = await made.submit(f"-H --array=0-{JOBS}")
+    first = await made.submit("-H")
+    call = fx.Call(argv=("scancel",), env={}, cwd="/", uid=1001, user="alice", now=made.clock())
+    changes = (
+        fx.Change(verb="cancel", job_id=array, array_tasks=tuple(range(JOBS))),
+        fx.Change(verb="cancel", job_id=first),
+        fx.Change(verb="cancel", job_id=99999),
+    )
+    answer = made.controller.performer.perform(call, fx.ChangeAll(changes=changes))
+    seen = [0]
+    while not answer.done():
+        await asyncio.sleep(0)
+        seen.append(made.controller.memory.statistics().canceled)
+    assert max(after - before for before, after in itertools.pairwise(seen)) <= AT_ONCE + 1
+    tasks, single, unknown = answer.result()
+    assert tasks.results == tuple((f"{array}_{task}", None) for task in range(JOBS))
+    assert single.results == ((str(first), None),)
+    assert unknown.results == (("99999", SlurmErrno.INVALID_JOB_ID),)
+    assert [job.tasks for job in made.controller.memory.jobs_of_array(array) if job.is_pending] == [((JOBS, JOBS, 1),)]
