@@ -19,7 +19,7 @@ from slurmbridge.model.states import JobState
 from slurmbridge.runtime.protocol import RunKey, Runtime
 
 TOP_STEP = 1
-AT_ONCE = 100
+AT_ONCE = 250
 """Changes made without anybody served in between."""
 
 
@@ -186,7 +186,7 @@ class Changes:
             case "requeue" | "requeuehold":
                 return control.requeue(job, held=change.verb == "requeuehold", now=now)
             case "suspend" | "resume":
-                if not operator:
+                if not operator and call.uid != job.spec.uid:
                     return SlurmErrno.ACCESS_DENIED
                 return control.suspend(job, now=now) if change.verb == "suspend" else control.resume(job, now=now)
             case "top":
