@@ -51,7 +51,7 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
         version=snapshot.version,
         starts=tuple(starts.made),
         evictions=tuple(ways.evictions),
-        nominations=tuple(ways.nominations),
+        nominations=(*walk.standing, *ways.nominations),
         verdicts=board.news(),
         priorities=tuple(zip(pending.rows["id"][changed].tolist(), priorities[changed].tolist(), strict=True)),
         wake_at=_wake_at(snapshot, now),

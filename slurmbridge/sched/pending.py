@@ -91,7 +91,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if fresh:
             added = np.array([_row(job, group, self.codes) for job, group in fresh], dtype=ROW)
             at, here = _places(self.rows["id"], added["id"].tolist())
-            added["kept"][here] = self.rows["kept"][at]  # only the planner knows that
+            added["kept"][here] = np.maximum(added["kept"][here], self.rows["kept"][at])  # only the planner knows that
             kept = np.concatenate([kept, added])
             ids = kept["id"]
             if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
@@ -177,5 +177,5 @@ def _row(job: Job, group: int, codes: Codes) -> tuple[float, ...]:
         job.priority,
         codes.of(job.reason, job.reason_text),
         NEVER if job.start_time is None else job.start_time,
-        NEVER,
+        job.evicted.until if job.evicted is not None and job.evicted.moved else NEVER,  # it was to start elsewhere
     )

@@ -142,7 +142,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             (each.job_id, each.reason, each.detail, NEVER if each.start is None else each.start)
             for each in plan.verdicts
         ]
-        kept = [(each.job_id, each.start) for each in plan.nominations]
+        kept = [(each.job_id, each.start) for each in plan.nominations if each.victims]  # the others are known
         return msgspec.structs.replace(self, pending=self.pending.told(verdicts, plan.priorities, kept))
 
     def record(self, job_id: int) -> Job:

@@ -46,6 +46,11 @@ class Board:
         """The start that the job can count on."""
         self._starts[row], self._nodes[row] = start, nodes
 
+    def promised(self, row: int) -> tuple[float, tuple[str, ...]] | None:
+        """The start and nodes that the job can count on."""
+        nodes = self._nodes.get(row)
+        return None if nodes is None else (self._starts[row], nodes)
+
     def serve(self, row: int, code: int, start: float, nodes: tuple[str, ...]) -> None:
         """Room is being made for the job."""
         self.found[row] = code

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from slurmbridge.model.plan import Nomination
 from slurmbridge.model.states import Reason
 from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.eligibility import Blocked, of_job
@@ -54,6 +55,7 @@ class Walk:
         self.keys: list[int] = []
         self.rows: list[int] = []
         self.numbers: list[int] = []
+        self.standing: list[Nomination] = []  # for whom room was made in earlier cycles
         self._seen: set[int] = set()
         self._ids: list[int] = snapshot.pending.rows["id"].tolist()
         self._behind = board.code(Blocked(Reason.PRIORITY))  # what those hear who wait behind others
@@ -137,6 +139,10 @@ class Walk:
                 continue
             market, leaf, ask = self._queue_of(place)
             self.look(place, market, leaf, ask)
+            row = self.rows[place]
+            promised = self.board.promised(row)
+            if promised is not None and kept[row] != NEVER:
+                self.standing.append(Nomination(job_id=self._ids[row], start=promised[0], nodes=promised[1]))
 
     def _queue_of(self, place: int) -> tuple[Market | None, int, Vector | None]:
         if not self.markets:
