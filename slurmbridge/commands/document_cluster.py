@@ -27,11 +27,11 @@ def moment(value: float | None) -> Value:
 
 
 def _plain(value: Tres) -> str:
-    """TRES with memory in MiB whatever its size, as documents have it."""
+    """TRES with memory in larger units only where no more than a half of one is left over."""
     parts = []
     for name, amount in value:
         if name == "mem":
-            parts.append(f"mem={amount}M")
+            parts.append(tres.render(((name, amount),)) if amount % 512 == 0 else f"mem={amount}M")
         else:
             parts.append(tres.render(((name, amount),)))
     return ",".join(parts)

@@ -71,7 +71,11 @@ def change_jobs(eyes: Eyes, keyword: str, words: Sequence[str]) -> Command:
 def _change_word(eyes: Eyes, verb: Verb, word: str) -> Generator[Effect, Any, str | None]:
     """One word: a list of jobs, or `jobname=NAME`. Returns the last failure's text; "[" marks one already complete."""
     key, equals, name = word.partition("=")
-    if equals and "jobname".startswith(key.lower()) and len(key) >= 4:
+    if equals and key.lower() in ("job", "jobid"):
+        word, equals = name, ""
+    if not word:
+        return None
+    if equals and (("jobname".startswith(key.lower()) and len(key) >= 4) or key.lower() == "name"):
         jobs = [job for job in eyes.site.jobs() if job.spec.name == name and job.spec.uid == eyes.call.uid]
         targets = [Target(text=label(job), job_id=job.job_id) for job in jobs if not job.array_task_id]
     else:
@@ -112,7 +116,7 @@ def _word_for(eyes: Eyes, verb: Verb, errno: SlurmErrno, job: Job | None) -> str
             return SlurmErrno.USER_ID_MISSING.text
     if verb.name in ("suspend", "resume"):
         is_denied = errno is SlurmErrno.INVALID_JOB_ID and not eyes.site.is_operator(eyes.call.uid)
-        if errno is SlurmErrno.ACCESS_DENIED or is_denied:
+        if is_denied:
             return "Unexpected message received"
         if errno is SlurmErrno.DISABLED and verb.name == "resume":
             return SlurmErrno.JOB_NOT_SUSPENDED.text

@@ -57,7 +57,7 @@ def show(eyes: Eyes, words: Sequence[str]) -> Command:
 
 def _jobs(eyes: Eyes, word: str | None) -> Command:
     one_line = eyes.flags.one_line
-    if word is None:
+    if word is None or not word.strip("0"):
         shown = False
         for job in eyes.site.jobs():
             if _may_see(eyes, job.spec.uid, job.spec.account):
@@ -110,6 +110,9 @@ def _nodes(eyes: Eyes, word: str | None) -> Command:
             yield Print(f"Node {word} not found\n")
             return 1
         chosen = [(name, eyes.site.node(name)) for name in names]
+    if word is None:  # as the controller keeps them
+        place = {name: at for at, name in enumerate(hostlist.expand(hostlist.compress_sorted(dict(chosen))))}
+        chosen.sort(key=lambda each: place.get(each[0], 0))
     if not chosen and not eyes.flags.quiet:
         yield Print("No nodes in the system\n")
     code = 0

@@ -317,7 +317,7 @@ def create(eyes: Eyes, words: Sequence[str]) -> Command:
 def _creation(key: str) -> str:
     """reservation, partition or node; a partition of a reservation is written `partitionname=` behind its name."""
     word = key.lower()
-    if len(word) < 4:
+    if len(word) < (3 if word.startswith("r") else 4):
         return ""
     return next((kind for kind in ("reservation", "partition", "node") if f"{kind}name".startswith(word)), "")
 

@@ -166,7 +166,7 @@ def test_answers_without_the_controller(line: str, out: str, err: str, code: int
     [
         ("hold 12", SlurmErrno.INVALID_JOB_ID, "Invalid job id specified for job 12\nslurm_suspend error:Invalid job id specified\n"),
         ("hold 12", SlurmErrno.ALREADY_DONE, "Job has already finished for job 12\nslurm_suspend error:Job has already finished\n"),
-        ("suspend 12", SlurmErrno.ACCESS_DENIED, "Unexpected message received for job 12\n"),
+        ("suspend 12", SlurmErrno.ACCESS_DENIED, "Access/permission denied for job 12\n"),
         ("resume 12", SlurmErrno.DISABLED, "Job is not suspended for job 12\n"),
         ("requeue 12", SlurmErrno.JOB_PENDING, "Job is pending execution for job 12\n"),
         ("notify 12 hello", SlurmErrno.JOB_PENDING, "job notify failure: Requested operation is presently disabled\n"),
@@ -308,3 +308,15 @@ def test_hidden_partitions_need_the_option() -> None:
 def test_keywords_are_no_shorter_than_slurms(line: str, told: str) -> None:
     run = Run(line, held())
     assert (run.rc, run.err) == (1, told)
+
+
+@pytest.mark.parametrize(("words", "text"), [("2017", "Invalid job id specified"), ("2", "No such file or directory")])
+def test_errnumstr_has_the_texts_of_both_tables(words: str, text: str) -> None:
+    run = Run(f"scontrol errnumstr {words}", SampleSite())
+    assert (run.rc, run.out, run.err) == (0, text + "\n", "")
+
+
+def test_every_node_is_shown_in_the_order_of_names() -> None:
+    lines = Run("scontrol -o show node", SampleSite()).out.splitlines()
+    names = [line.split()[0] for line in lines]
+    assert names == sorted(names)
