@@ -14,14 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurmbridge.model.job import Job
-from slurmbridge.model.plan import QueueShare
-from slurmbridge.model.tres import Tres
 from slurmbridge.sched import gates
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.ledger import Ledger
 from slurmbridge.sched.memo import Memo
-from slurmbridge.sched.pools import PoolTree, total_of, vector_of
+from slurmbridge.sched.pools import PoolTree, total_of
 from slurmbridge.sched.preemption import is_preemptible
 from slurmbridge.sched.queues import ZERO, Vector
 from slurmbridge.sched.shares import fair_shares, request_of
@@ -123,39 +121,3 @@ def _asked(per_group: NDArray[np.float64], memo: Memo, pool: PoolTree, leaves: I
     sums = np.zeros((len(pool.tree), 3))
     np.add.at(sums, leaves[inside], memo.queued.vectors[inside] * per_group[inside, None])
     return [(cpus, memory, gpus) for cpus, memory, gpus in sums.tolist()]
-
-
-def shares_of(found: Sequence[Market], snapshot: Snapshot) -> tuple[QueueShare, ...]:
-    """What `sshare` shows of queues: by pool, parents before children; a queue for an account's own jobs counts as it."""
-    assocs = {assoc.assoc_id: assoc for assoc in snapshot.accounting.assocs}
-    made = []
-    for market in found:
-        tree = market.pool.tree
-        for queue in range(len(tree)):
-            assoc = assocs.get(market.pool.assoc_of[queue])
-            if assoc is None or (
-                tree.parent[queue] >= 0 and market.pool.assoc_of[tree.parent[queue]] == assoc.assoc_id
-            ):
-                continue
-            made.append(
-                QueueShare(
-                    pool=market.pool.name,
-                    assoc_id=assoc.assoc_id,
-                    account=assoc.account,
-                    user=assoc.user,
-                    deserved=_tres(tree.quota[queue]),
-                    fair_share=_tres(market.shares[queue]),
-                    allocated=_tres(market.ledger.allocated[queue]),
-                    allocated_nonpreemptible=_tres(market.ledger.allocated_np[queue]),
-                    requested=_tres(market.requested[queue]),
-                )
-            )
-    return tuple(made)
-
-
-def _tres(vector: Vector) -> Tres:
-    counts = (("cpu", vector[0]), ("mem", vector[1]), ("gres/gpu", vector[2] * 1000))
-    return tuple((name, round(count)) for name, count in counts if count < float("inf") and (count or name == "cpu"))
-
-
-__all__ = ["Market", "Preemptible", "charges", "markets", "shares_of", "vector_of"]

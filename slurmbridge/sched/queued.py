@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurmbridge.model.accounts import UsageRow
+from slurmbridge.model.job import GpuScope, JobSpec
 from slurmbridge.sched import fairtree
-from slurmbridge.sched.columns import Ints
+from slurmbridge.sched.columns import DEFAULT_DEVICE_MIB, Ints, NodeColumns
 from slurmbridge.sched.order import Places
 from slurmbridge.sched.pools import PoolTree, has_quotas, pool_of_node, trees, vector_of
 from slurmbridge.sched.queues import Vector
@@ -51,7 +52,7 @@ def queued(snapshot: Snapshot, before: Queued) -> Queued:
         empty,
         key=key,
         pools=found,
-        has_quotas=has_quotas(accounting),
+        has_quotas=has_quotas(accounting, config),
         pool_of_node=pool_of_node(found, columns),
         leaves=tuple(np.zeros(0, dtype=np.int64) for _ in found),
         accounts={assoc.assoc_id: assoc.account for assoc in accounting.assocs},
@@ -62,11 +63,12 @@ def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
     """With a row for every group that the snapshot knows."""
     if not found.pools:
         return found
-    known, samples = len(found.vectors), snapshot.shapes.samples
+    known, samples, columns = len(found.vectors), snapshot.shapes.samples, snapshot.columns
     changes: dict[str, object] = {}
     if known < len(samples):
         fresh = [spec for spec, _ in samples[known:]]
-        vectors = np.array([vector_of(spec.req_tres) for spec in fresh], dtype=np.float64).reshape(-1, 3)
+        device_mib = smallest_device(columns)
+        vectors = np.array([ask_of(spec, device_mib) for spec in fresh], dtype=np.float64).reshape(-1, 3)
         limits = np.array(
             [math.inf if spec.time_limit is None else spec.time_limit for spec in fresh], dtype=np.float64
         )
@@ -91,6 +93,31 @@ def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
         half_life = snapshot.config.priority_decay_half_life
         changes |= {"counted": counted, "past_use": tuple(_past(pool, counted, half_life) for pool in found.pools)}
     return msgspec.structs.replace(found, **changes) if changes else found
+
+
+def ask_of(spec: JobSpec, device_mib: int = DEFAULT_DEVICE_MIB) -> Vector:
+    """What a job asks for: CPUs, MiB and devices, also where the site does not account for devices.
+
+    A request by memory counts as the part that it is of a device of `device_mib`; when it runs, of its own device.
+    """
+    cpus, memory, devices = vector_of(spec.req_tres)
+    need = spec.gpu
+    if need is None or (devices and not need.mib):
+        return cpus, memory, devices
+    times = {
+        GpuScope.JOB: 1,
+        GpuScope.NODE: spec.min_nodes,
+        GpuScope.SOCKET: spec.min_nodes * (spec.sockets_per_node or 1),
+        GpuScope.TASK: spec.num_tasks,
+    }[need.scope]
+    each = min(need.mib * 1000 // device_mib, 1000) if need.mib else need.milli
+    return cpus, memory, need.count * max(times, 1) * each / 1000
+
+
+def smallest_device(columns: NodeColumns) -> int:
+    """Its MiB; a part of memory is the largest part of this one."""
+    there = columns.device_mib[columns.device_type >= 0]
+    return int(there.min()) if there.size else DEFAULT_DEVICE_MIB
 
 
 def _past(pool: PoolTree, rows: Sequence[UsageRow], half_life: int) -> list[Vector]:

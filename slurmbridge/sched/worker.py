@@ -16,8 +16,8 @@ import msgspec
 
 from slurmbridge.sched import frames, priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
-from slurmbridge.sched.quota_shares import queue_shares
 from slurmbridge.sched.snapshot import Snapshot
+from slurmbridge.sched.standings import standings
 
 
 class Planner:
@@ -51,7 +51,7 @@ class Planner:
                 found = explain(self._snapshot, self._snapshot.config, request.job, request.now)
                 return frames.ExplainAnswer(explanation=found)
             case frames.SharesRequest():
-                return frames.SharesAnswer(shares=queue_shares(self._snapshot))
+                return frames.SharesAnswer(shares=standings(self._snapshot, self._memo, self._planned_at))
 
 
 def _read(source: BinaryIO, size: int) -> bytes | None:

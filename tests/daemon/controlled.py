@@ -27,8 +27,8 @@ from slurmbridge.runtime.memory import MemoryRuntime
 from slurmbridge.sched import priority
 from slurmbridge.sched.cycle import Memo, estimate, plan_cycle
 from slurmbridge.sched.explain import explain
-from slurmbridge.sched.quota_shares import queue_shares
 from slurmbridge.sched.snapshot import Snapshot
+from slurmbridge.sched.standings import standings
 from slurmbridge.store.memory import MemoryStore
 
 CONF = """
@@ -85,7 +85,7 @@ class Site:
 
     async def start(self) -> None:
         self.plans = Plans(self.clock, lambda: None)
-        self._snapshot, self._memo = Snapshot.empty(), Memo.empty()
+        self._snapshot, self._memo, self._planned_at = Snapshot.empty(), Memo.empty(), 0.0
         memory = Memory(self.config, TestNames(), owner_uid=0, host="ctl", now=self.clock(), clock=self.clock)
         self.controller = Controller(
             memory,
@@ -122,8 +122,8 @@ class Site:
         for _ in range(60):
             for _ in range(8):
                 await asyncio.sleep(0)
-            self._snapshot = self._snapshot.apply(self.plans.delta())
-            plan, self._memo = plan_cycle(self._snapshot, self._snapshot.config, self.clock(), self._memo)
+            self._snapshot, self._planned_at = self._snapshot.apply(self.plans.delta()), self.clock()
+            plan, self._memo = plan_cycle(self._snapshot, self._snapshot.config, self._planned_at, self._memo)
             self._snapshot = self._snapshot.noted(plan)
             self.plans.apply(plan)
             if not plan.starts:
@@ -148,7 +148,7 @@ class Site:
         return priority.explain(self._snapshot, waiting, self.config, self._memo.shares, self.clock())
 
     async def _shares(self) -> tuple[QueueShare, ...]:
-        return queue_shares(self._snapshot)
+        return standings(self._snapshot, self._memo, self._planned_at)
 
     async def run(
         self,
