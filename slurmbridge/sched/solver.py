@@ -72,7 +72,7 @@ def solve(session: PodSession, gang: Gang, victims: Victims, rule: Rule, most: i
             continue
         if session.policy.cheapest_victims:
             search.cheapen(victims, rule, start)
-        victims.pool.changed(search.taken)
+        victims.pool.changed([*search.taken, *chunk])
     return True
 
 

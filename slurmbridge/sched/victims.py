@@ -72,12 +72,12 @@ class VictimPool:
         """The gangs of a leaf, who gives first in front."""
         found = self._entries.get(leaf)
         if found is None:
-            made = (_entry(gang, [task for task in gang.tasks if task.here]) for gang in self._gangs.get(leaf, ()))
+            made = (_entry(gang, _takeable(gang)) for gang in self._gangs.get(leaf, ()))
             found = self._entries[leaf] = sorted((entry for entry in made if entry.left), key=lambda entry: entry.key)
         return found
 
     def changed(self, tasks: Iterable[PodTask]) -> None:
-        """These tasks were evicted for good."""
+        """These tasks were evicted or promised a place for good."""
         for leaf in {task.gang.leaf for task in tasks}:
             self._entries.pop(leaf, None)
 
@@ -128,6 +128,13 @@ def victim_chunks(session: PodSession, victims: Victims, recorded: Sequence[PodT
             rest = _entry(entry.gang, [task for task in entry.left if id(task) not in taken])
             order.push(leaf, rest.key, (rest, False), rest.frees)
         yield chunk
+
+
+def _takeable(gang: Gang) -> list[PodTask]:
+    """What runs; nothing of a gang that was promised something: with the rest gone, the promise would make no sense."""
+    if any(task.target is not None for task in gang.tasks):
+        return []
+    return [task for task in gang.tasks if task.here]
 
 
 def _entry(gang: Gang, left: list[PodTask]) -> Entry:

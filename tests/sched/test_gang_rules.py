@@ -8,7 +8,7 @@ from slurmbridge.sched.gang_actions import run_pass
 from slurmbridge.sched.pods import Status
 from slurmbridge.sched.policy import DEFAULT, KAI, Policy
 from slurmbridge.sim.case_file import Case, WishRow
-from slurmbridge.sim.cases import Where, build, decide
+from slurmbridge.sim.cases import Where, build, decide, first_states
 from tests.sched.small_pods import case, job, node, queue
 
 A, B = queue("a0", gpus=2), queue("b1", gpus=2)
@@ -197,3 +197,18 @@ def test_a_gang_that_waited_long_gathers_what_falls_free_for_a_time(waited: floa
     assert told(world, DEFAULT)["small"] == small
     assert told(world, KAI)["small"] == "start@n"
     assert told(world, DEFAULT)["big"] == " ".join(["stay_pending"] * 4)
+
+
+def test_a_gang_that_was_moved_is_not_taken_apart_later_in_the_pass() -> None:
+    jobs = [
+        job("g", "a0", "1@n0:x", "2@n2:y", "1@n1:x", sets={"x": 1, "y": 1}),
+        job("w", "b1", "1", "1", fixed=True, wish=WishRow(topology="tree", required_level="rack")),
+        job("p", "a0", "1:x", "1:y", priority=60, sets={"x": 1, "y": 1}),
+    ]
+    nodes = [node("n0", 1, rack="r0"), node("n1", 1, rack="r0"), node("n2", 3, rack="r1")]
+    queues = [queue("a0", weight=0), queue("b1", gpus=2, weight=0)]
+    for policy in (KAI, DEFAULT):
+        world = case(nodes, queues, jobs, levels=("rack",))
+        session = build(world, first_states(world), policy)
+        run_pass(session)
+        assert not any(gang.incomplete for gang in session.gangs)
