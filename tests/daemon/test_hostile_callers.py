@@ -201,7 +201,10 @@ def test_a_caller_who_does_not_read_is_cut(
         ends = [await there.dial() for _ in range(10)]
         for _, writer in ends:
             writer.write(40 * hello("scontrol", "show", "job"))
-        await asyncio.sleep(0.3)
+        for _ in range(100):
+            if "event=connection.cut" in caplog.text:
+                break
+            await asyncio.sleep(0.05)
         assert "event=connection.cut uid=1001" in caplog.text
         assert await there.is_alive()
         for _, writer in ends:
