@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from slurmbridge.lang.hostlist import compress
 from slurmbridge.lang.slurm_conf import why_without_effect
-from slurmbridge.model.cluster import ClusterConfig, Pool
+from slurmbridge.model.cluster import ClusterConfig, Pool, Scheduling
 
 
 def report(config: ClusterConfig) -> str:
@@ -20,6 +20,9 @@ def report(config: ClusterConfig) -> str:
     lines.append(f"{config.conf_file}: {counts}" if config.conf_file else counts)
     if config.pools:
         lines += [f"pool {pool.name}: {_nodes(pool)}" for pool in config.all_pools]
+    if config.scheduling != Scheduling():
+        order = config.scheduling
+        lines.append(f"scheduling: order {order.order}, backfill {order.backfill}, history {order.history:g}")
     return "\n".join(lines) + "\n"
 
 

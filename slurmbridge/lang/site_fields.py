@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-SECTIONS: Final = ("defaults", "partitions", "pools")
+SECTIONS: Final = ("defaults", "partitions", "pools", "scheduling")
 POD_FIELDS: Final = (
     "env", "image", "imagePullSecrets", "nodeSelector", "priorityClassName", "resources", "runtimeClassName",
     "securityContext", "tolerations", "volumeMounts", "volumes",
@@ -12,6 +12,8 @@ POD_FIELDS: Final = (
 """Of pods, in Kubernetes' words and shapes."""
 DEVICE_FIELDS: Final = ("gpuMemoryReserveMiB", "gpuSharing")
 POOL_FIELDS: Final = ("nodes", "nodeSelector", "placement", "devicePlacement")
+SCHEDULING_CHOICES: Final = {"order": ("auto", "plain", "fair"), "backfill": ("priority", "shortest")}
+SCHEDULING_FIELDS: Final = (*SCHEDULING_CHOICES, "history")
 PLACEMENTS: Final = ("binpack", "spread")
 WHY: Final = "jobs on virtual nodes are processes of this machine, not pods"
 WHY_DEVICES: Final = "virtual nodes have no real devices"

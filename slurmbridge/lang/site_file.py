@@ -1,4 +1,4 @@
-"""What does a site file say? Node pools, and what pods of partitions are like: YAML beside slurm.conf.
+"""What does a site file say? Node pools, the order of jobs, and what pods of partitions are like: YAML beside slurm.conf.
 
 Strict: a key that is not known, a value of another kind, a node that is not there or that is in two pools is an error
 with its line. Fields of pods are in Kubernetes' own words; on virtual nodes there are no pods, so they are listed as
@@ -7,8 +7,9 @@ without effect. Pure: the text comes in, `with_site` puts what it says into the 
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import msgspec
@@ -17,8 +18,16 @@ from msgspec.structs import replace
 
 from slurmbridge.errors import ConfigError, LangError
 from slurmbridge.lang import hostlist
-from slurmbridge.lang.site_fields import DEVICE_FIELDS, PLACEMENTS, POD_FIELDS, POOL_FIELDS, SECTIONS
-from slurmbridge.model.cluster import ClusterConfig, Partition, Placement, Pool
+from slurmbridge.lang.site_fields import (
+    DEVICE_FIELDS,
+    PLACEMENTS,
+    POD_FIELDS,
+    POOL_FIELDS,
+    SCHEDULING_CHOICES,
+    SCHEDULING_FIELDS,
+    SECTIONS,
+)
+from slurmbridge.model.cluster import ClusterConfig, Partition, Placement, Pool, Scheduling
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -46,6 +55,7 @@ class SiteFile(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[DeclaredPool, ...] = ()
     placement: str = ""
     partitions: tuple[PartitionPlace, ...] = ()
+    scheduling: Scheduling = Scheduling()
     notes: tuple[tuple[str, int, str], ...] = ()
 
 
@@ -79,11 +89,36 @@ class _Reader:
             raise self.wrong(node, f"{what} is not a text")
         return str(node.value)
 
-    def placement(self, node: yaml.Node, what: str) -> Placement:
+    def one_of(self, node: yaml.Node, what: str, words: Sequence[str]) -> str:
         text = self.text(node, what)
-        if text not in PLACEMENTS:
-            raise self.wrong(node, f"{what} is {' or '.join(PLACEMENTS)}, not '{text}'")
-        return cast(Placement, text)
+        if text not in words:
+            raise self.wrong(node, f"{what} is {', '.join(words[:-1])} or {words[-1]}, not '{text}'")
+        return text
+
+    def placement(self, node: yaml.Node, what: str) -> Placement:
+        return cast(Placement, self.one_of(node, what, PLACEMENTS))
+
+    def amount(self, node: yaml.Node, what: str) -> float:
+        """A number that is not negative."""
+        text = self.text(node, what)
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not 0 <= number < math.inf:
+            raise self.wrong(node, f"{what} is a number of at least 0, not '{text}'")
+        return number
+
+    def scheduling(self, node: yaml.Node) -> Scheduling:
+        found: dict[str, str | float] = {}
+        for key, at, value in self.pairs(node, "scheduling"):
+            if key in SCHEDULING_CHOICES:
+                found[key] = self.one_of(value, f"{key} of scheduling", SCHEDULING_CHOICES[key])
+            elif key == "history":
+                found[key] = self.amount(value, "history of scheduling")
+            else:
+                raise self.wrong(at, f"scheduling has no field '{key}'; fields are {', '.join(SCHEDULING_FIELDS)}")
+        return msgspec.convert(found, Scheduling)
 
     def pod_fields(self, node: yaml.Node, section: str, what: str) -> str:
         """The placement among them; the others become notes."""
@@ -137,6 +172,7 @@ def read_site(text: str, file: str) -> SiteFile:
         return SiteFile(file=file)
     reader = _Reader(file)
     placement, partitions, pools = "", list[PartitionPlace](), list[DeclaredPool]()
+    scheduling = Scheduling()
     for section, at, value in reader.pairs(root, "the file"):
         if section == "defaults":
             placement = reader.pod_fields(value, section, section)
@@ -146,6 +182,8 @@ def read_site(text: str, file: str) -> SiteFile:
                 partitions.append(PartitionPlace(name=name, line=where.start_mark.line + 1, placement=chosen))
         elif section == "pools":
             pools = [reader.pool(name, where, fields) for name, where, fields in reader.pairs(value, section)]
+        elif section == "scheduling":
+            scheduling = reader.scheduling(value)
         else:
             raise reader.wrong(at, f"there is no section '{section}'; sections are {', '.join(SECTIONS)}")
     return SiteFile(
@@ -153,6 +191,7 @@ def read_site(text: str, file: str) -> SiteFile:
         pools=tuple(pools),
         placement=placement,
         partitions=tuple(partitions),
+        scheduling=scheduling,
         notes=tuple(reader.notes),
     )
 
@@ -175,6 +214,7 @@ def with_site(config: ClusterConfig, site: SiteFile) -> ClusterConfig:
     return replace(
         config,
         pools=_pools(config, site),
+        scheduling=site.scheduling,
         partitions=tuple(
             _placed(partition, chosen.get(partition.name) or site.placement) for partition in config.partitions
         ),

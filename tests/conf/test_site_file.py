@@ -10,7 +10,7 @@ from slurmbridge.commands.check_config import report
 from slurmbridge.errors import ConfigError
 from slurmbridge.lang.site_file import read_site, with_site
 from slurmbridge.lang.slurm_conf import read_cluster
-from slurmbridge.model.cluster import ClusterConfig, Pool
+from slurmbridge.model.cluster import ClusterConfig, Pool, Scheduling
 
 CONF = """\
 ClusterName=c
@@ -73,6 +73,15 @@ def test_check_config_tells_the_pools() -> None:
     assert "pool" not in report(cluster(""))
 
 
+def test_how_jobs_are_ordered_is_said_in_scheduling() -> None:
+    config = cluster("scheduling:\n  order: fair\n  backfill: shortest\n  history: 0.5\n")
+    assert config.scheduling == Scheduling(order="fair", backfill="shortest", history=0.5)
+    assert report(config).splitlines()[-1] == "scheduling: order fair, backfill shortest, history 0.5"
+    assert cluster("scheduling: {history: 0}").scheduling == Scheduling(history=0.0)
+    assert cluster("scheduling:\n").scheduling == cluster("").scheduling == Scheduling()
+    assert "scheduling" not in report(cluster(""))
+
+
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
@@ -95,6 +104,14 @@ def test_check_config_tells_the_pools() -> None:
         ("partitions:\n  c: {image: x}\n", 2, "there is no partition 'c'"),
         ("partitions:\n  a:\n    imag: x\n", 3, "partition a has no field 'imag'"),
         ("defaults: {placement: 1}\n", 1, "binpack or spread, not '1'"),
+        ("scheduling:\n  order: best\n", 2, "order of scheduling is auto, plain or fair, not 'best'"),
+        ("scheduling:\n  backfill: 3\n", 2, "backfill of scheduling is priority or shortest, not '3'"),
+        ("scheduling:\n\n  history: -1\n", 3, "history of scheduling is a number of at least 0, not '-1'"),
+        ("scheduling: {history: nan}\n", 1, "not 'nan'"),
+        ("scheduling: {history: inf}\n", 1, "not 'inf'"),
+        ("scheduling: {history: []}\n", 1, "history of scheduling is not a text"),
+        ("scheduling:\n  ordr: fair\n", 2, "scheduling has no field 'ordr'; fields are order, backfill, history"),
+        ("scheduling: fair\n", 1, "scheduling is not a mapping"),
         ("{" * 100_000, 0, "nested too deep"),
         ("a: b: c\n", 1, "not allowed here"),
         ("- 1\n", 1, "the file is not a mapping"),
