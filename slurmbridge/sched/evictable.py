@@ -7,6 +7,7 @@ a node, and what is free without some of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -61,7 +62,7 @@ def cost_of(running: Running, mode: str, now: float) -> float:
 
 
 class Victims:
-    """All of them, with what they hold by node. `taken`: those that are ended in this plan."""
+    """All of them, with what they hold by node. `alive`: those that are not ended in this plan yet."""
 
     def __init__(self, victims: Sequence[Victim], columns: NodeColumns) -> None:
         self.all = victims
@@ -69,7 +70,14 @@ class Victims:
         self.cost: NDArray[np.float64] = np.array([each.cost for each in victims], dtype=np.float64)
         self.leaf: Ints = np.array([each.leaf for each in victims], dtype=np.int64)
         self.alive: Bools = np.ones(len(victims), dtype=np.bool_)
-        self.held = Held.of((each.place, 0.0, each.frees) for each in victims)
+        self.begin_again: Bools = np.array([each.mode == "REQUEUE" for each in victims], dtype=np.bool_)
+        held = Held.of((each.place, 0.0, each.frees) for each in victims)
+        nodes, devices = held.nodes, held.devices
+        self._of, self._row = nodes["id"].copy(), nodes["row"].copy()
+        self._cpus, self._memory = nodes["cpus"].astype(np.float64), nodes["memory"].astype(np.float64)
+        self._device_of, self._device_row = devices["id"].copy(), devices["row"].copy()
+        self._device_milli = devices["milli"].astype(np.float64)
+        self._cost_of_row = self.cost[self._of]
         self.on_row: dict[int, list[tuple[float, int, Hold]]] = {}
         for each in victims:
             for hold in each.frees:
@@ -82,88 +90,91 @@ class Victims:
 
     def reaching(self, room: Room, floor: Sequence[int], allowed: Bools) -> Bools:
         """Nodes that could have what `floor` asks if all the allowed ones were gone; some of them may turn out not to."""
-        size = self.columns.count
-        nodes = self.held.nodes[allowed[self.held.nodes["id"]]]
-        rows = nodes["row"]
-        able: Bools = room.cpus + np.bincount(rows, weights=nodes["cpus"], minlength=size) >= floor[CPUS]
+        size, some = self.columns.count, allowed[self._of].astype(np.float64)
+
+        def freed(amounts: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.bincount(self._row, weights=amounts, minlength=size).astype(np.float64)
+
+        able: Bools = self.columns.usable & (room.cpus + freed(self._cpus * some) >= floor[CPUS])
         if floor[MEMORY]:
-            able &= room.memory + np.bincount(rows, weights=nodes["memory"], minlength=size) >= floor[MEMORY]
+            able &= room.memory + freed(self._memory * some) >= floor[MEMORY]
         if floor[WHOLE] or floor[MILLI]:
-            devices = self.held.devices[allowed[self.held.devices["id"]]]
-            free = np.maximum(room.milli, 0).sum(axis=1)
-            free = free + np.bincount(devices["row"], weights=devices["milli"], minlength=size)
-            able &= free >= max(floor[WHOLE] * 1000, floor[MILLI])
+            weights = self._device_milli * allowed[self._device_of]
+            free = np.bincount(self._device_row, weights=weights, minlength=size)
+            able &= free + np.maximum(room.milli, 0).sum(axis=1) >= max(floor[WHOLE] * 1000, floor[MILLI])
         if floor[IDLE]:
-            able &= np.bincount(rows, minlength=size) >= room.jobs
-        return able & self.columns.usable
+            able &= freed(some) >= room.jobs
+        return able
 
     def cheapest_on(self, allowed: Bools) -> NDArray[np.float64]:
         """Cost of the cheapest victim on each node; inf where there is none."""
         least = np.full(self.columns.count, np.inf)
-        nodes = self.held.nodes[allowed[self.held.nodes["id"]]]
-        np.minimum.at(least, nodes["row"], self.cost[nodes["id"]])
+        some = allowed[self._of]
+        np.minimum.at(least, self._row[some], self._cost_of_row[some])
         return least
 
     def clear(
-        self, row: int, floor: Sequence[int], room: Room, allowed: Bools, gone: Iterable[int]
+        self, row: int, floor: Sequence[int], room: Room, allowed: Bools, gone: Iterable[int], most: float = math.inf
     ) -> list[int] | None:
         """The victims on a node, cheapest first, without whom it has what `floor` asks; those `gone` are gone already.
 
-        None: not even without all of them.
+        None: not even without all of them, or only at a cost above `most`.
         """
         need = _Need(row, floor, room, self.columns)
-        left: list[tuple[float, int, Hold]] = []
         before = set(gone)
+        chosen: list[tuple[float, int, Hold]] = []
+        price = 0.0
         for entry in self.on_row.get(row, ()):
             if entry[1] in before:
                 need.give(entry[2])
-            elif allowed[entry[1]]:
-                left.append(entry)
-        chosen: list[tuple[float, int, Hold]] = []
-        for entry in left:
+        for entry in self.on_row.get(row, ()):
             if need.met():
                 break
-            if need.wants(entry[2]):
-                need.give(entry[2])
-                chosen.append(entry)
+            if entry[1] in before or not allowed[entry[1]] or not need.wants(entry[2]):
+                continue
+            price += entry[0]
+            need.give(entry[2])
+            chosen.append(entry)
         if not need.met():
             return None
-        for entry in reversed(chosen[:-1]):  # the dearest that the last ones made needless
+        for entry in chosen[-2::-1]:  # the dearest that the last one made needless
             need.give(entry[2], -1)
             if need.met():
                 chosen.remove(entry)
+                price -= entry[0]
             else:
                 need.give(entry[2])
-        return [place for _, place, _ in chosen]
+        return [place for _, place, _ in chosen] if price <= most else None
 
 
 class _Need:
     """What a node still lacks, in plain numbers."""
 
-    __slots__ = ("_floor", "cpus", "jobs", "memory", "milli", "present")
+    __slots__ = ("_floor", "_part", "_whole", "cpus", "jobs", "memory", "milli")
 
     def __init__(self, row: int, floor: Sequence[int], room: Room, columns: NodeColumns) -> None:
         self._floor = floor
         self.cpus, self.memory, self.jobs = int(room.cpus[row]), int(room.memory[row]), int(room.jobs[row])
-        self.milli: list[int] = room.milli[row].tolist()
-        self.present: list[bool] = (columns.device_type[row] >= 0).tolist()
+        self.milli: list[int] = room.milli[row].tolist()  # slots without a device have nothing free
+        self._whole = sum(1 for free in self.milli if free >= 1000)
+        self._part = not floor[MILLI] or max(self.milli, default=0) >= floor[MILLI]
 
     def give(self, hold: Hold, sign: int = 1) -> None:
         self.cpus += sign * hold.cpus
         self.memory += sign * hold.memory
         self.jobs -= sign
-        for device in hold.devices:
-            self.milli[device.slot] += sign * device.milli
-
-    def _whole(self) -> int:
-        return sum(1 for free, there in zip(self.milli, self.present, strict=True) if there and free >= 1000)
+        if hold.devices:
+            milli = self.milli
+            for device in hold.devices:
+                milli[device.slot] += sign * device.milli
+            floor = self._floor
+            self._whole = sum(1 for free in milli if free >= 1000)
+            self._part = not floor[MILLI] or max(milli) >= floor[MILLI]
 
     def wants(self, hold: Hold) -> bool:
         """Whether this one's going helps with anything that is lacking."""
         floor = self._floor
-        if floor[IDLE]:
-            return True
-        if hold.devices and (self._whole() < floor[WHOLE] or max(self.milli, default=0) < floor[MILLI]):
+        if floor[IDLE] or (hold.devices and (self._whole < floor[WHOLE] or not self._part)):
             return True
         return (hold.cpus > 0 and self.cpus < floor[CPUS]) or (hold.memory > 0 and self.memory < floor[MEMORY])
 
@@ -172,7 +183,7 @@ class _Need:
         return (
             self.cpus >= floor[CPUS]
             and self.memory >= floor[MEMORY]
-            and (not floor[WHOLE] or self._whole() >= floor[WHOLE])
-            and (not floor[MILLI] or max(self.milli, default=0) >= floor[MILLI])
+            and self._whole >= floor[WHOLE]
+            and self._part
             and (not floor[IDLE] or self.jobs <= 0)
         )

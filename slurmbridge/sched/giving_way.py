@@ -51,9 +51,7 @@ class GivingWay:
         self._served = self._being_served()
         self._kinds: dict[object, int] = {}
         self._victim_kinds: dict[int, tuple[Ints, list[Job], dict[object, Bools]]] = {}  # by maker
-        self._above: dict[
-            int, Bools
-        ] = {}  # pool -> queues that hold more than they may keep; forgotten at every change
+        self._above: dict[int, Bools] = {}  # pool -> queues that hold more than they may keep
         self._others: dict[int, Ints] = {}  # leaf -> the ancestor of each queue that stands against it
 
     def seek(self) -> Ways:
@@ -182,14 +180,21 @@ class GivingWay:
             against = self._others[leaf] = np.array(found, dtype=np.int64)
         above = self._above.get(market.pool.number)
         if above is None:
-            above = self._above[market.pool.number] = np.array(
-                [
-                    gates.keeps_fair_share(tree, market.shares, queue, held) or not fits(held, tree.quota[queue])
-                    for queue, held in enumerate(ledger.allocated)
-                ],
-                dtype=np.bool_,
-            )
+            found = [self._is_above(market, queue) for queue in range(len(tree))]
+            above = self._above[market.pool.number] = np.array(found, dtype=np.bool_)
         return ((against >= 0) & above[against])[maker.victims.leaf]
+
+    def _is_above(self, market: Market, queue: int) -> bool:
+        held, tree = market.ledger.allocated[queue], market.pool.tree
+        return gates.keeps_fair_share(tree, market.shares, queue, held) or not fits(held, tree.quota[queue])
+
+    def _charge(self, market: Market, leaf: int, charge: Vector, may_go: bool, sign: int = 1) -> None:
+        """A queue gains or loses; whether those on its path are above their share is looked at again."""
+        market.ledger.add(leaf, charge, may_go, sign)
+        above = self._above.get(market.pool.number)
+        if above is not None:
+            for queue in market.pool.tree.paths[leaf]:
+                above[queue] = self._is_above(market, queue)
 
     def _reclaim_rule(self, market: Market, leaf: int, ask: Vector, may_go: bool) -> Rule:
         def allowed(victims: Sequence[Victim]) -> bool:
@@ -252,7 +257,7 @@ class GivingWay:
         free = market.total[2] - sum(market.ledger.allocated[queue][2] for queue in market.pool.tree.roots)
         if not ask[2] or free < ask[2] - TOLERANCE or not self._inside(market, leaf, ask):
             return False
-        allowed = np.array([victim.mode == REQUEUE for victim in maker.victims.all], dtype=np.bool_)
+        allowed = maker.victims.begin_again
 
         def rule(victims: Sequence[Victim]) -> bool:
             return len(victims) <= CONSOLIDATION_VICTIMS
@@ -268,7 +273,7 @@ class GivingWay:
             maker.give_back(found)
             return False
         self._note(place, found, start, "consolidate", {victim.place for victim in found.victims})
-        market.ledger.add(leaf, ask, True)
+        self._charge(market, leaf, ask, True)
         return True
 
     def _inside(self, market: Market, leaf: int, ask: Vector) -> bool:
@@ -305,18 +310,17 @@ class GivingWay:
         start = maker.take(found, each.job.job_id, self.session.fate(each, view).length, grace)
         if market is not None:
             for victim in found.victims:
-                market.ledger.add(victim.leaf, victim.charge, self.walk.preemptible(victim.running.job), -1)
-            market.ledger.add(leaf, ask, self.walk.preemptible(each.job))
+                self._charge(market, victim.leaf, victim.charge, self.walk.preemptible(victim.running.job), -1)
+            self._charge(market, leaf, ask, self.walk.preemptible(each.job))
         moved = set()
         for victim in found.victims:
             if victim.mode == REQUEUE and self._other_place(victim.running, start):
                 moved.add(victim.place)
                 if market is not None:
-                    market.ledger.add(victim.leaf, victim.charge, self.walk.preemptible(victim.running.job))
+                    self._charge(market, victim.leaf, victim.charge, self.walk.preemptible(victim.running.job))
         self._note(place, found, start, reason, moved)
 
     def _note(self, place: int, found: Found, start: float, reason: str, moved: set[int]) -> None:
-        self._above.clear()
         each = self.walk.waiting(place)
         nodes = found.placement.allocation.nodes
         names = tuple(node.node for node in nodes)

@@ -8,6 +8,7 @@ start in return.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -50,20 +51,19 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class RoomMaker:
-    """The search over one set of victims. What did not help for a shape is not tried again until something changed."""
+    """The search over one set of victims. A shape for which there was no way is not tried again for jobs of its kind."""
 
     def __init__(self, session: Session, victims: Victims) -> None:
         self._session = session
         self.victims = victims
         self._room = session.horizon.room.copy(with_cpu_numbers=False)  # with what was taken so far gone
-        self._hopeless: dict[tuple[int, int, int], int] = {}
-        self._taken = 0
+        self._hopeless: set[tuple[int, int, int]] = set()  # what is taken only leaves less for others
 
     def find(self, waiting: Waiting, view: PartitionView, allowed: Bools, rule: Rule, kind: int) -> Found | None:
         """`allowed`: which victims may be taken for this job. `kind`: a number for jobs that may take the same ones."""
         session = self._session
         key = waiting.shape.number, view.number, kind
-        if self._hopeless.get(key) == self._taken:
+        if key in self._hopeless:
             return None
         wish = _Wish(
             waiting=waiting,
@@ -74,31 +74,40 @@ class RoomMaker:
             rule=rule,
         )
         nodes = max(wish.floor[-1], 1)
-        rows = self._rows(wish, max(LOOKS, 4 * nodes))
-        found = (self._single(wish, rows) if nodes == 1 else self._gang(wish, rows)) if len(rows) >= nodes else None
+        rows, least = self._rows(wish, max(LOOKS, 4 * nodes))
+        found = None
+        if len(rows) >= nodes:
+            found = self._single(wish, rows, least) if nodes == 1 else self._gang(wish, rows)
         if found is None:
-            self._hopeless[key] = self._taken
+            self._hopeless.add(key)
         return found
 
-    def _rows(self, wish: _Wish, most: int) -> list[int]:
-        """Nodes that could have room, those first on which the cheapest victim is cheapest."""
+    def _rows(self, wish: _Wish, most: int) -> tuple[list[int], list[float]]:
+        """Nodes that could have room, those first on which the cheapest victim is cheapest; and what that one costs."""
         inside = self._session.site(wish.waiting.shape, wish.view).alternatives[0].nodes
         able = inside & self.victims.reaching(self._room, wish.floor, wish.allowed)
         rows = np.flatnonzero(able)
         least = self.victims.cheapest_on(wish.allowed)[rows]
         if wish.floor[-1] <= 1:
             rows, least = rows[least < np.inf], least[least < np.inf]
-        chosen: list[int] = rows[np.argsort(np.where(least < np.inf, least, 0.0), kind="stable")[:most]].tolist()
-        return chosen
+        least = np.where(least < np.inf, least, 0.0)
+        order = np.argsort(least, kind="stable")[:most]
+        return rows[order].tolist(), least[order].tolist()
 
-    def _single(self, wish: _Wish, rows: Sequence[int]) -> Found | None:
+    def _single(self, wish: _Wish, rows: Sequence[int], least: Sequence[float]) -> Found | None:
+        """The cheapest set that the rules allow; no node is looked at whose cheapest victim costs more than the set found."""
         priced: list[tuple[float, int, list[int]]] = []
-        for row in rows:
-            chosen = self.victims.clear(row, wish.floor, self._room, wish.allowed, ())
-            if chosen:
-                priced.append((float(self.victims.cost[chosen].sum()), row, chosen))
-        priced.sort(key=lambda each: each[:2])
-        for cost, _, chosen in priced[:TRIES]:
+        tried = at = 0
+        while tried < TRIES:
+            while at < len(rows) and (not priced or least[at] < priced[0][0]):
+                chosen = self.victims.clear(rows[at], wish.floor, self._room, wish.allowed, ())
+                if chosen:
+                    heapq.heappush(priced, (float(self.victims.cost[chosen].sum()), rows[at], chosen))
+                at += 1
+            if not priced:
+                return None
+            cost, _, chosen = heapq.heappop(priced)
+            tried += 1
             found = self._judged(wish, chosen, cost)
             if found is not None:
                 return found
@@ -153,7 +162,6 @@ class RoomMaker:
     def take(self, found: Found, job_id: int, length: float, grace_s: float) -> float:
         """Promise the job what is freed; its expected start."""
         session = self._session
-        self._taken += 1
         for victim in found.victims:
             self.victims.alive[victim.place] = False
         _give(self._room, found.victims)
