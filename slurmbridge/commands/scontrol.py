@@ -18,9 +18,10 @@ from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Command, Pri
 from slurmbridge.commands.listing import cluster_problem, structured_stop
 from slurmbridge.commands.prompt import Prompt
 from slurmbridge.commands.scontrol_json import print_json
+from slurmbridge.commands.scontrol_refused import errnumstr, not_offered
 from slurmbridge.commands.scontrol_show import ENTITIES, show
 from slurmbridge.commands.scontrol_view import Eyes, Flags, look
-from slurmbridge.errors import SlurmErrno, system_text
+from slurmbridge.errors import SlurmErrno
 from slurmbridge.model.verdict import UsageError
 from slurmbridge.submit import getopt
 from slurmbridge.submit.getopt import Arg, Opt
@@ -321,58 +322,16 @@ def _nothing(eyes: Eyes, words: Sequence[str]) -> Command:
     return 0
 
 
-_NUMBERS = {
-    2000: "INVALID_PARTITION_NAME", 2001: "NO_DEFAULT_PARTITION", 2002: "ACCESS_DENIED", 2003: "GROUP_NOT_ALLOWED",
-    2005: "TOO_MANY_REQUESTED_CPUS", 2017: "INVALID_JOB_ID", 2018: "INVALID_NODE_NAME",
-}  # fmt: skip
-"""The numbers of slurm_errno.h that users meet; texts are in `errors`."""
-
-
-def _errnumstr(eyes: Eyes, words: Sequence[str]) -> Command:
-    """The text of the system's errors, and of those of Slurm's that have a number here."""
-    if len(words) != 1:
-        yield from jobs.complain(eyes, "one arguments required for keyword:errnumstr")
-        return 1
-    if not words[0].isdigit() or len(words[0]) > 9:
-        yield from jobs.complain(eyes, "numeric arguments required for keyword:errnumstr")
-        return 1
-    number = int(words[0])
-    name = _NUMBERS.get(number)
-    yield Print((SlurmErrno[name].text if name else system_text(number)) + "\n")
-    return 0
-
-
-_DENIED = {
-    "schedloglevel": "slurm_set_schedlog_level error:Permission denied",
-    "setdebugflags": "slurm_set_debug_flags error:Permission denied",
-    "cancel_reboot": "slurm_update error: Invalid user id",
-    "reboot": "scontrol_reboot_nodes error:Permission denied",
-    "power": "scontrol_power_nodes error:Invalid user id",
-}
-"""What Slurm says to users who are no administrators, before anything else."""
-
-
-def _not_offered(name: str, why: str) -> Callable[[Eyes, Sequence[str]], Command]:
-    def run(eyes: Eyes, words: Sequence[str]) -> Command:
-        if name in _DENIED and not eyes.site.is_admin(eyes.call.uid):
-            yield from jobs.complain(eyes, _DENIED[name])
-            return 1
-        yield from jobs.complain(eyes, f"scontrol: error: {name} is not offered: {why}")
-        return 1
-
-    return run
-
-
 KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="all", least=1, run=_switch("all", True)),
-    Keyword(name="cancel_reboot", least=3, run=_not_offered("cancel_reboot", "nodes are not rebooted"), fewest=1),
+    Keyword(name="cancel_reboot", least=3, run=not_offered("cancel_reboot", "nodes are not rebooted"), fewest=1),
     Keyword(name="completing", least=3, run=_completing, most=0),
     Keyword(name="cluster", least=2, run=_nothing),
     Keyword(name="create", least=2, run=updates.create, fewest=1),
     Keyword(name="details", least=1, run=_switch("details", True), most=0),
     Keyword(name="exit", least=1, run=_nothing, most=0),
-    Keyword(name="errnumstr", least=2, run=_errnumstr),
-    Keyword(name="fsdampeningfactor", least=1, run=_not_offered("fsdampeningfactor", "Fair Tree has no dampening")),
+    Keyword(name="errnumstr", least=2, run=errnumstr),
+    Keyword(name="fsdampeningfactor", least=1, run=not_offered("fsdampeningfactor", "Fair Tree has no dampening")),
     Keyword(name="help", least=2, run=_help, most=0),
     Keyword(name="hide", least=2, run=_switch("all", False)),
     Keyword(name="hold", least=4, run=_verb("hold"), fewest=1),
@@ -383,27 +342,27 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="notify", least=1, run=_notify, fewest=2),
     Keyword(name="oneliner", least=1, run=_switch("one_line", True), most=0),
     Keyword(
-        name="pidinfo", least=3, run=_not_offered("pidinfo", "processes are known to the nodes' supervisors"), fewest=1
+        name="pidinfo", least=3, run=not_offered("pidinfo", "processes are known to the nodes' supervisors"), fewest=1
     ),
     Keyword(name="ping", least=3, run=_ping, most=0),
-    Keyword(name="power", least=3, run=_not_offered("power", "nodes are not switched on or off"), fewest=1),
+    Keyword(name="power", least=3, run=not_offered("power", "nodes are not switched on or off"), fewest=1),
     Keyword(name="quiet", least=4, run=_switch("quiet", True), most=0),
     Keyword(name="quit", least=4, run=_nothing, most=0),
-    Keyword(name="reboot_nodes", least=3, run=_not_offered("reboot", "nodes are not rebooted"), fewest=1),
+    Keyword(name="reboot_nodes", least=3, run=not_offered("reboot", "nodes are not rebooted"), fewest=1),
     Keyword(name="reconfigure", least=3, run=_reconfigure, most=0),
     Keyword(name="release", least=3, run=_verb("release"), fewest=1),
     Keyword(name="requeue", least=3, run=_verb("requeue"), fewest=1),
     Keyword(name="requeuehold", least=11, run=_verb("requeuehold"), fewest=1),
     Keyword(name="resume", least=3, run=_verb("resume"), fewest=1),
     Keyword(
-        name="setdebugflags", least=9, run=_not_offered("setdebugflags", "the daemon has log levels only"), fewest=1
+        name="setdebugflags", least=9, run=not_offered("setdebugflags", "the daemon has log levels only"), fewest=1
     ),
     Keyword(name="setdebug", least=2, run=_setdebug, fewest=1, most=1),
-    Keyword(name="schedloglevel", least=3, run=_not_offered("schedloglevel", "the daemon has one log"), fewest=1),
+    Keyword(name="schedloglevel", least=3, run=not_offered("schedloglevel", "the daemon has one log"), fewest=1),
     Keyword(name="show", least=3, run=show, fewest=1),
     Keyword(name="shutdown", least=8, run=_shutdown),
     Keyword(name="suspend", least=2, run=_verb("suspend"), fewest=1),
-    Keyword(name="takeover", least=8, run=_not_offered("takeover", "there is one controller")),
+    Keyword(name="takeover", least=8, run=not_offered("takeover", "there is one controller")),
     Keyword(name="token", least=3, run=_token),
     Keyword(name="top", least=3, run=_top, fewest=1, most=1),
     Keyword(name="uhold", least=5, run=_verb("uhold"), fewest=1),
