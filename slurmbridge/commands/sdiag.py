@@ -70,7 +70,7 @@ def main(call: Call, site: Site) -> Command:
         outcome = yield Alter(kind="statistics", verb="reset")
         if outcome.errno is not None:
             yield Print(f"slurm_reset_statistics: {outcome.errno.text}\n", 2)
-            return 1
+            return 255
         yield Print("Reset scheduling statistics\n")
         return 0
     order = next((given.key for given in reversed(parsed.options) if given.key in _ORDERS), "")
