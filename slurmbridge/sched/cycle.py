@@ -14,6 +14,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Plan, Verdict
 from slurmbridge.model.states import Reason
 from slurmbridge.sched import order, priority
+from slurmbridge.sched.books import Books
 from slurmbridge.sched.giving_way import GivingWay
 from slurmbridge.sched.market import Preemptible, markets
 from slurmbridge.sched.memo import Memo, refreshed
@@ -35,12 +36,13 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
     priorities = priority.compute(pending, memo.points, config, now)
     states = pending.states(now)
     board = Board(pending, states, pending.begins(now))
-    starts = Starts(memo.array_tasks)
     tally = Tally()
     ready = states == NO_CODE
     session = Session(snapshot, config, now, memo)
     preemptible = Preemptible(snapshot, memo)
     found = markets(snapshot, memo, ready, preemptible)
+    books = Books(found, memo.queued.pool_of_node, memo.queued.accounts, preemptible)
+    starts = Starts(memo.array_tasks, books)
     rules = memo.rules
     assert rules is not None
     walk = Walk(snapshot, session, memo, board, starts, tally, found, preemptible)

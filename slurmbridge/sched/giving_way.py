@@ -96,7 +96,7 @@ class GivingWay:
             charge: Vector = (0.0, 0.0, 0.0)
             leaf = -1
             if market is not None:
-                held = charges(running, pools)
+                held = charges(running.holds, pools)
                 if set(held) != {number}:
                     continue
                 charge, leaf = held[number], market.pool.leaf(running.job.spec.assoc_id)

@@ -22,8 +22,9 @@ from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pools import PoolTree, total_of
 from slurmbridge.sched.preemption import is_preemptible
 from slurmbridge.sched.queues import ZERO, Vector
+from slurmbridge.sched.room import Hold
 from slurmbridge.sched.shares import fair_shares, request_of
-from slurmbridge.sched.snapshot import Running, Snapshot
+from slurmbridge.sched.snapshot import Snapshot
 
 _REASONS = ("AssocGrpCpuLimit", "AssocGrpMemLimit", "AssocGrpGRES")
 _WORDS = ("CPUs", "memory", "GPUs")
@@ -67,10 +68,10 @@ class Preemptible:
         return found
 
 
-def charges(running: Running, pools: Ints) -> dict[int, Vector]:
-    """What a run holds in each pool."""
+def charges(holds: Sequence[Hold], pools: Ints) -> dict[int, Vector]:
+    """What counts in each pool."""
     found: dict[int, Vector] = {}
-    for hold in running.holds:
+    for hold in holds:
         number = int(pools[hold.row])
         cpus, memory, gpus = found.get(number, ZERO)
         devices = sum(device.milli for device in hold.devices) / 1000 if hold.devices else 0.0
@@ -88,7 +89,7 @@ def markets(snapshot: Snapshot, memo: Memo, waiting: Bools, preemptible: Preempt
         if running.job.state.is_finished:
             continue  # its nodes are only being cleared
         may_go = preemptible(running.job)
-        for number, (cpus, memory, gpus) in charges(running, memo.queued.pool_of_node).items():
+        for number, (cpus, memory, gpus) in charges(running.holds, memo.queued.pool_of_node).items():
             leaf = memo.queued.pools[number].leaf(running.job.spec.assoc_id)
             for rows in (allocated[number],) if may_go else (allocated[number], firm[number]):
                 held = rows[leaf]

@@ -14,6 +14,9 @@ from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.shape import ShapeTable
 from slurmbridge.sched.snapshot import PartitionView, Snapshot
 
+ACROSS = -1
+"""Instead of a pool: the whole of a partition that lies in several, for jobs that no single pool could ever hold."""
+
 
 class Places(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The partitions of each group as one flat column: those of group g are views[first[g] : first[g + 1]].
@@ -26,7 +29,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     views: Ints
     shapes: Ints  # number of the shape of each group
     tiers: Ints
-    pools: Ints  # number of the node pool, by a partition's number; 0 where pools do not matter
+    pools: Ints  # number of the node pool, by a partition's number; 0 where pools do not matter, ACROSS where it has several
     by_number: tuple[PartitionView, ...]
 
     @classmethod
@@ -51,17 +54,21 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def split(snapshot: Snapshot, pools: Sequence[Bools]) -> tuple[list[PartitionView], list[int]]:
-    """Partitions, each that spans several pools once for each of them under numbers of their own; and their pools."""
+    """Partitions, then those that span several pools once for each of them under numbers of their own; and their pools."""
+    views = list(snapshot.partitions.values())
     if len(pools) < 2:
-        return list(snapshot.partitions.values()), [0] * len(snapshot.partitions)
-    views: list[PartitionView] = []
+        return views, [0] * len(views)
     numbers: list[int] = []
-    for view in snapshot.partitions.values():
-        parts = [(number, view.nodes & nodes) for number, nodes in enumerate(pools) if (view.nodes & nodes).any()]
-        for number, inside in parts or [(0, view.nodes)]:
-            part = {"number": len(views), "nodes": inside, "size": int(inside.sum())}
-            views.append(msgspec.structs.replace(view, **part))
-            numbers.append(number)
+    parts: list[tuple[PartitionView, int]] = []
+    for view in views:
+        inside = [number for number, nodes in enumerate(pools) if (view.nodes & nodes).any()]
+        numbers.append(ACROSS if len(inside) > 1 else (inside or [0])[0])
+        parts += [(view, number) for number in inside] if len(inside) > 1 else []
+    for view, number in parts:
+        nodes = view.nodes & pools[number]
+        part = {"number": len(views), "nodes": nodes, "size": int(nodes.sum())}
+        views.append(msgspec.structs.replace(view, **part))
+        numbers.append(number)
     return views, numbers
 
 
@@ -77,7 +84,8 @@ def places_of(snapshot: Snapshot, before: Places, pools: Sequence[Bools] = ()) -
             Places.none(), key=key, tiers=tiers, by_number=tuple(by_number), pools=np.array(numbers, dtype=np.int64)
         )
     by_name: dict[str, list[int]] = {}
-    for view in before.by_number:
+    whole = len(snapshot.partitions)
+    for view in (*before.by_number[whole:], *before.by_number[:whole]):  # parts before the whole
         by_name.setdefault(view.partition.name, []).append(view.number)
     known = len(before.first) - 1
     if known == len(shapes.samples):

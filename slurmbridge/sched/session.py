@@ -386,6 +386,11 @@ class Session:
                 return placement
         return None
 
+    def fits_never(self, waiting: Waiting, view: PartitionView) -> bool:
+        """Whether nothing that ends could make room for the job there."""
+        found = self.fate(waiting, view).blocked or self._misfit(waiting.job, waiting.shape, view)
+        return found.reason != Reason.RESOURCES or bool(found.detail)
+
     def _misfit(self, job: Job, shape: Shape, view: PartitionView) -> Blocked:
         """Why it does not fit. Depends on what is fixed alone, so the memo keeps it."""
         found = self._memo.misfits.get((shape.number, view.number))

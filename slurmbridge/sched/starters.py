@@ -11,6 +11,7 @@ import numpy as np
 
 from slurmbridge.model.plan import Start
 from slurmbridge.model.states import Reason
+from slurmbridge.sched.books import Books
 from slurmbridge.sched.columns import Bools
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.place import Placement
@@ -19,12 +20,13 @@ from slurmbridge.sched.snapshot import PartitionView, Waiting
 
 
 class Starts:
-    """What starts in a cycle. `running`: array id -> tasks that run already."""
+    """What starts in a cycle. `running`: array id -> tasks that run already; `books`: who is charged for it."""
 
-    __slots__ = ("_begun", "_running", "made")
+    __slots__ = ("_begun", "_running", "books", "made")
 
-    def __init__(self, running: Mapping[int, int]) -> None:
+    def __init__(self, running: Mapping[int, int], books: Books) -> None:
         self.made: list[Start] = []
+        self.books = books
         self._running = running
         self._begun: dict[int, set[int]] = {}  # array record -> tasks that start now
 
@@ -53,9 +55,12 @@ def start_single(session: Session, waiting: Waiting, view: PartitionView, starts
         if room is not None and room <= 0:
             return Blocked(Reason.ARRAY_TASK_LIMIT)
     found = session.attempt(waiting, view)
+    if not isinstance(found, Blocked):
+        found = starts.books.refusal(job, found.holds) or found
     if isinstance(found, Blocked):
         return found
     session.start(waiting, view, found)
+    starts.books.charge(job, found.holds)
     if job.array_job_id and job.array_task_id is not None:
         starts.begun(waiting).add(job.array_task_id)
     starts.made.append(Start(job_id=job.job_id, allocation=found.allocation))
@@ -77,9 +82,12 @@ def start_array(
             if room is not None and room <= 0:
                 return Blocked(Reason.ARRAY_TASK_LIMIT)
             found = session.attempt(waiting, view)
+            if not isinstance(found, Blocked):
+                found = starts.books.refusal(job, found.holds) or found
             if isinstance(found, Blocked):
                 return found
             session.start(waiting, view, found)
+            starts.books.charge(job, found.holds)
             begun.add(task)
             made += 1
             starts.made.append(Start(job_id=job.job_id, array_task_id=task, allocation=found.allocation))
@@ -92,18 +100,21 @@ def start_het(session: Session, group: Sequence[Waiting], starts: Starts) -> Blo
     """All components, the largest first, on nodes of their own (as Slurm's backfill places them) where there are enough
     nodes, else side by side.
     """
-    mark = session.mark()
+    mark, books = session.mark(), starts.books.mark()
     reason = Blocked(Reason.RESOURCES)
     for apart in (True, False):
         used = np.zeros(session.snapshot.columns.count, dtype=np.bool_)
         placed: list[tuple[int, Start]] = []
         for waiting in sorted(group, key=lambda each: (-each.job.spec.min_cpus, each.job.het_offset)):
             found = _try_partitions(session, waiting, used if apart else None)
+            if not isinstance(found, Blocked):
+                found = starts.books.refusal(waiting.job, found[1].holds) or found
             if isinstance(found, Blocked):
                 reason = found
                 break
             view, placement = found
             session.start(waiting, view, placement)
+            starts.books.charge(waiting.job, placement.holds)
             for hold in placement.holds:
                 used[hold.row] = True
             placed.append((waiting.job.het_offset, Start(job_id=waiting.job.job_id, allocation=placement.allocation)))
@@ -111,6 +122,7 @@ def start_het(session: Session, group: Sequence[Waiting], starts: Starts) -> Blo
             starts.made.extend(start for _, start in sorted(placed, key=lambda each: each[0]))
             return None
         session.restore(mark)
+        starts.books.restore(books)
     return reason
 
 

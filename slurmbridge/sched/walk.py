@@ -17,9 +17,8 @@ from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.eligibility import Blocked, of_job
 from slurmbridge.sched.market import Market, Preemptible
 from slurmbridge.sched.memo import Memo
-from slurmbridge.sched.order import Queue
+from slurmbridge.sched.order import ACROSS, Queue
 from slurmbridge.sched.pending import NEVER, NO_CODE
-from slurmbridge.sched.pools import vector_of
 from slurmbridge.sched.queues import Vector
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
@@ -56,6 +55,7 @@ class Walk:
         self.rows: list[int] = []
         self.numbers: list[int] = []
         self.standing: list[Nomination] = []  # for whom room was made in earlier cycles
+        self._needs_all: dict[int, bool] = {}  # group and partition of several pools -> whether no part will do
         self._seen: set[int] = set()
         self._ids: list[int] = snapshot.pending.rows["id"].tolist()
         self._behind = board.code(Blocked(Reason.PRIORITY))  # what those hear who wait behind others
@@ -73,6 +73,7 @@ class Walk:
         if self.markets:
             for market in self.markets:
                 self._in_turn(market)
+            self._across()
         else:
             for place in range(len(self.rows)):
                 if not self.skip(place):
@@ -135,7 +136,7 @@ class Walk:
         at = self.entries.rows[chosen]
         order = np.lexsort((chosen, rows["start"][at], ~(kept[at] != NEVER)))
         for place in chosen[order].tolist():
-            if self.rows[place] in self.done:
+            if self.rows[place] in self.done or not self._has_part(place):
                 continue
             market, leaf, ask = self._queue_of(place)
             self.look(place, market, leaf, ask)
@@ -145,9 +146,9 @@ class Walk:
                 self.standing.append(Nomination(job_id=self._ids[row], start=promised[0], nodes=promised[1]))
 
     def _queue_of(self, place: int) -> tuple[Market | None, int, Vector | None]:
-        if not self.markets:
-            return None, -1, None
         number = int(self.memo.places.pools[self.numbers[place]])
+        if not self.markets or number == ACROSS:
+            return None, -1, None
         group = int(self.groups[place])
         cpus, memory, gpus = self.memo.queued.vectors[group].tolist()
         return self.markets[number], int(self.memo.queued.leaves[number][group]), (cpus, memory, gpus)
@@ -158,6 +159,28 @@ class Walk:
         for leaf, place, ask in turns:
             if not self.look(place, market, leaf, ask):
                 turns.passed(leaf)
+
+    def _across(self) -> None:
+        """Jobs that no single pool could ever hold, in one line: they may have nodes of several."""
+        pools = self.memo.places.pools
+        if (pools != ACROSS).all():
+            return
+        for place in np.flatnonzero(pools[self.entries.views] == ACROSS).tolist():
+            if self._has_part(place) and not self.skip(place):
+                self.look(place)
+
+    def _has_part(self, place: int) -> bool:
+        """Whether an entry may be looked at at all: the whole of a partition of several pools only where no part will do."""
+        places, view = self.memo.places, self.view(place)
+        if places.pools[view.number] != ACROSS:
+            return True
+        key = self.keys[place]
+        known = self._needs_all.get(key)
+        if known is None:
+            name, each = view.partition.name, self.waiting(place)
+            parts = [part for part in places.by_number if part.partition.name == name and part is not view]
+            known = self._needs_all[key] = all(self.session.fits_never(each, part) for part in parts)
+        return known
 
     def _skip_quickly(self, place: int) -> bool:
         """`skip`, and what certainly finds no room behind the last promise needs no turn of its own either."""
@@ -185,7 +208,7 @@ class Walk:
         if blocked is None and market is not None and ask is not None:
             blocked = market.refusal(leaf, ask, self.preemptible(each.job), self.memo.queued.accounts)
         if blocked is None:
-            found = self._start(each, view, market, leaf)
+            found = self._start(each, view, market)
             if not isinstance(found, Blocked):
                 if found is None:
                     self.begins(self.rows[place])
@@ -206,7 +229,7 @@ class Walk:
             self.settled[key] = code
         return code
 
-    def _start(self, each: Waiting, view: PartitionView, market: Market | None, leaf: int) -> Blocked | int | None:
+    def _start(self, each: Waiting, view: PartitionView, market: Market | None) -> Blocked | int | None:
         begun = len(self.starts.made)
         found: Blocked | int | None
         if each.job.is_array_record:
@@ -215,10 +238,6 @@ class Walk:
             found = start_single(self.session, each, view, self.starts)
         made = self.starts.made[begun:]
         self.tally.began(len(made))
-        if market is not None:
-            may_go = self.preemptible(each.job)
-            for start in made:
-                market.ledger.add(leaf, vector_of(start.allocation.tres), may_go)
         return found
 
     def begins(self, row: int) -> None:
@@ -239,7 +258,6 @@ class Walk:
             found = start_het(self.session, group, self.starts)
             self.tally.began(len(self.starts.made) - begun, parts=True)
             if found is None:
-                self._charge(group, begun)
                 for row in rows:
                     self.begins(row)
                 return None
@@ -250,17 +268,6 @@ class Walk:
                 self.board.note(row, code)
         self.done.update(rows)
         return code
-
-    def _charge(self, group: list[Waiting], begun: int) -> None:
-        if not self.markets:
-            return
-        by_id = {member.job.job_id: member.job for member in group}
-        for start in self.starts.made[begun:]:
-            row = self.snapshot.columns.rows[start.allocation.nodes[0].node]
-            market = self.markets[int(self.memo.queued.pool_of_node[row])]
-            job = by_id[start.job_id]
-            leaf = market.pool.leaf(job.spec.assoc_id)
-            market.ledger.add(leaf, vector_of(start.allocation.tres), self.preemptible(job))
 
     def _group(self, het_job_id: int) -> list[Waiting]:
         if self._components is None:
