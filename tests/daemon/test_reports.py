@@ -94,7 +94,7 @@ async def test_sdiag_counts_jobs(made: Site) -> None:
 @rule
 async def test_only_operators_reset_the_statistics(made: Site) -> None:
     await made.submit("")
-    assert (await made.run("sdiag -r")).code == 1
+    assert (await made.run("sdiag -r")).code == 255
     assert (await made.run("sdiag -r", user="root")).out == "Reset scheduling statistics\n"
     assert "Jobs submitted: 0\n" in (await made.run("sdiag")).out
 
