@@ -192,7 +192,8 @@ class Soak:
             return [f"the database was not found: {files}"]
         store = SqliteStore(files[0])
         try:
-            counted: dict[int, float] = {row.assoc_id: dict(row.raw).get("cpu", 0.0) for row in store.load(0.0).usage}
+            rows = [row for row in store.load(0.0).usage if row.assoc_id > 0]  # below: what QOS used
+            counted: dict[int, float] = {row.assoc_id: dict(row.raw).get("cpu", 0.0) for row in rows}
             expected: dict[int, float] = {}
             for row in store.history(JobFilter(duplicates=True, with_steps=False)):
                 if row.job.allocation is not None and row.job.spec.assoc_id:  # without one nothing is charged
