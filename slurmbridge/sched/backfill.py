@@ -80,6 +80,7 @@ class Releases:
             cells = inside["row"] * shape[1] + inside["slot"]
             room.milli += _sums(cells, inside["milli"], room.milli.size).reshape(shape)
             room.mib += _sums(cells, inside["mib"], room.mib.size).reshape(shape)
+            room.count_whole()
         room.closed &= room.jobs > 0
         room.owner[room.owners <= 0] = NO_OWNER
         room.cpus = np.minimum(room.cpus, self._columns.cpus)
@@ -259,5 +260,5 @@ class Horizon:
 
 
 def _copy_row(source: Room, target: Room, row: int) -> None:
-    for name in ("cpus", "memory", "jobs", "closed", "owner", "owners", "solid", "shared", "milli", "mib"):
+    for name in ("cpus", "memory", "jobs", "closed", "owner", "owners", "solid", "shared", "milli", "mib", "whole"):
         getattr(target, name)[row] = getattr(source, name)[row]

@@ -55,6 +55,8 @@ class NodeColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     device_type: Ints  # [row, slot], -1 = no device
     device_index: Ints  # [row, slot], as in gres.conf
     device_mib: Ints  # [row, slot]
+    node_type: Ints  # type of a node's first device, -1 = it has none
+    mixed_types: bool  # whether any node has devices of several types
 
     @property
     def count(self) -> int:
@@ -103,6 +105,8 @@ def build(nodes: Sequence[Node]) -> NodeColumns:
             device_type[row, slot] = types[device.type]
             device_index[row, slot] = device.index
             device_mib[row, slot] = device.memory_mib or DEFAULT_DEVICE_MIB
+    first_type = device_type[:, 0] if slots else np.full(len(nodes), -1, dtype=np.int64)
+    mixed = bool(((device_type >= 0) & (device_type != first_type[:, None])).any()) if slots else False
     sets, set_numbers = _numbered(_features(node) for node in nodes)
     weights = column(conf.weight for conf in confs)
     names = tuple(conf.name for conf in confs)
@@ -125,6 +129,8 @@ def build(nodes: Sequence[Node]) -> NodeColumns:
         device_type=device_type,
         device_index=device_index,
         device_mib=device_mib,
+        node_type=first_type,
+        mixed_types=mixed,
     )
 
 

@@ -28,7 +28,8 @@ def length_of(job: Job, view: PartitionView) -> float:
     return math.inf if limit is None else 60.0 * limit
 
 
-def fate_of(waiting: Waiting, view: PartitionView) -> Fate:
+def fate_of(waiting: Waiting, view: PartitionView, alones: dict[tuple[int, int], Part | None]) -> Fate:
+    """`alones`: what was found of shapes (by their number) in partitions."""
     job, shape, partition = waiting.job, waiting.shape, view.partition
     plain = not (shape.licenses or shape.reservation or job.spec.deadline is not None or job.het_job_id)
     simple = (
@@ -38,9 +39,12 @@ def fate_of(waiting: Waiting, view: PartitionView) -> Fate:
         and partition.max_cpus_per_node is None
         and shape.exclusive is Exclusive.NO
     )
+    key = shape.number, view.number
+    if simple and key not in alones:
+        alones[key] = alone(shape, view.bounds)
     return Fate(
         blocked=of_partition(job, partition, view.size),
         plain=plain,
         length=length_of(job, view),
-        alone=alone(shape, view.bounds) if simple else None,
+        alone=alones[key] if simple else None,
     )

@@ -173,7 +173,7 @@ class GivingWay:
 
     def _above_share(self, market: Market, maker: RoomMaker, leaf: int) -> Bools:
         """Victims of queues that hold more than their share, or of which the reclaimer's branch may ask by its quota."""
-        tree, ledger = market.pool.tree, market.ledger
+        tree = market.pool.tree
         against = self._others.get(leaf)
         if against is None:
             found = [tree.where_they_part(leaf, other)[1] if other != leaf else -1 for other in range(len(tree))]

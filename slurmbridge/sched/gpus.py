@@ -36,12 +36,19 @@ def fitting(need: GpuNeed, columns: NodeColumns, room: Room) -> Bools:
 
 def available(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
     """Devices of each node that can give one share."""
+    if need.milli >= 1000 and not need.mib:
+        if not need.type:
+            return room.whole
+        if need.type in columns.device_types and not columns.mixed_types:
+            return np.where(columns.node_type == columns.device_types.index(need.type), room.whole, 0)
     counts: Ints = fitting(need, columns, room).sum(axis=1, dtype=np.int64)
     return counts
 
 
 def pick(need: GpuNeed, columns: NodeColumns, room: Room, row: int, count: int) -> tuple[DeviceShare, ...]:
     """`count` different devices of a node: the fullest that fit first, then by number. Fewer when it has fewer."""
+    if need.milli >= 1000 and not need.mib:
+        return _pick_whole(need, columns, room, row, count)
     total = columns.device_mib[row]
     milli, mib = _amounts(need, total)
     fits = (columns.device_type[row] >= 0) & (room.milli[row] >= milli) & (room.mib[row] >= mib)
@@ -51,16 +58,27 @@ def pick(need: GpuNeed, columns: NodeColumns, room: Room, row: int, count: int) 
     slots = sorted(
         np.flatnonzero(fits).tolist(), key=lambda slot: (int(room.mib[row, slot] * 1000 // total[slot]), slot)
     )
-    whole = need.milli >= 1000 and not need.mib
     return tuple(
         DeviceShare(
             index=int(columns.device_index[row, slot]),
             type=columns.device_types[int(columns.device_type[row, slot])],
             milli=int(milli[slot]),
-            mib=0 if whole else int(mib[slot]),
+            mib=int(mib[slot]),
         )
         for slot in sorted(slots[:count])
     )
+
+
+def _pick_whole(need: GpuNeed, columns: NodeColumns, room: Room, row: int, count: int) -> tuple[DeviceShare, ...]:
+    indexes, kinds = columns.device_index[row].tolist(), columns.device_type[row].tolist()
+    found: list[DeviceShare] = []
+    for slot, free in enumerate(room.milli[row].tolist()):
+        if len(found) == count:
+            break
+        kind = kinds[slot]
+        if free >= 1000 and kind >= 0 and (not need.type or columns.device_types[kind] == need.type):
+            found.append(DeviceShare(index=indexes[slot], type=columns.device_types[kind]))
+    return tuple(found)
 
 
 def all_of(columns: NodeColumns, row: int) -> tuple[DeviceShare, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.sched import fairtree, order, priority, screen
+from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.fates import Fate
@@ -33,6 +34,7 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     sites: dict[tuple[object, ...], Site] = {}
     misfits: dict[tuple[int, int], Blocked] = {}  # (shape, partition) -> why it does not fit
     fates: dict[tuple[int, int], Fate] = {}  # (group, partition)
+    alones: dict[tuple[int, int], Part | None] = {}  # (shape, partition)
     floors: Ints = msgspec.field(default_factory=lambda: np.zeros((0, 6), dtype=np.int64))  # by the shape's number
     accounting: Accounting | None = None
     usage: tuple[UsageRow, ...] | None = None  # of `book`
@@ -66,6 +68,7 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
             "sites": {},
             "misfits": {},
             "fates": {},
+            "alones": {},
         }
     same_records = memo.accounting is snapshot.accounting
     same_usage = memo.usage is snapshot.usage

@@ -19,6 +19,7 @@ from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.features import Alternative
 from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, open_to_user, unit_of
 from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
+from slurmbridge.sched.screen import CPUS, MEMORY, MILLI, WHOLE
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView
 from slurmbridge.submit.billing import billing
@@ -88,6 +89,23 @@ def candidates(shape: Shape, columns: NodeColumns, room: Room, allowed: Bools, r
     rows: list[int] = order[enough].tolist()
     rows.reverse()
     return rows
+
+
+def trim(rows: list[int], room: Room, floor: Sequence[int], rules: Rules) -> None:
+    """Take from the end of some candidates (the first is last) those that have not what a floor asks any more."""
+    cpus, memory, whole = room.cpus, room.memory, room.whole
+    asked_memory = floor[MEMORY] if rules.counts_memory else 0
+    part = floor[MILLI] if floor[MILLI] < 1000 else 0
+    while rows:
+        row = rows[-1]
+        if (
+            cpus[row] >= floor[CPUS]
+            and memory[row] >= asked_memory
+            and whole[row] >= floor[WHOLE]
+            and (not part or room.milli[row].max() >= part)
+        ):
+            return
+        rows.pop()
 
 
 def place_one(

@@ -82,7 +82,7 @@ def device_hold(columns: NodeColumns, row: int, slot: int, milli: int, mib: int)
     if milli >= 1000:
         return DeviceHold(slot, 1000, total)
     if mib:
-        return DeviceHold(slot, milli or mib * 1000 // total, mib)
+        return DeviceHold(slot, milli or max(mib * 1000 // total, 1), mib)  # no share leaves a device whole
     return DeviceHold(slot, milli, milli * total // 1000)
 
 
@@ -102,12 +102,14 @@ class Room:
         "owners",
         "shared",
         "solid",
+        "whole",
     )
 
     cpus: Ints
     memory: Ints
     milli: Ints  # [row, slot] of each device
     mib: Ints
+    whole: Ints  # devices of each node that nobody has a part of
     jobs: Ints  # how many jobs are there
     closed: Bools
     owner: Ints  # uid of the only user who may come, NO_OWNER
@@ -120,7 +122,7 @@ class Room:
     def copy(self, *, with_cpu_numbers: bool = True) -> Room:
         other = Room()
         other.cpus, other.memory = self.cpus.copy(), self.memory.copy()
-        other.milli, other.mib = self.milli.copy(), self.mib.copy()
+        other.milli, other.mib, other.whole = self.milli.copy(), self.mib.copy(), self.whole.copy()
         other.jobs, other.closed, other.owner = self.jobs.copy(), self.closed.copy(), self.owner.copy()
         other.owners = self.owners.copy()
         other.busy = list(self.busy) if with_cpu_numbers else []
@@ -147,6 +149,8 @@ class Room:
         for device in hold.devices:
             self.milli[row, device.slot] -= device.milli
             self.mib[row, device.slot] -= device.mib
+        if hold.devices:
+            self.whole[row] = np.count_nonzero(self.milli[row] >= 1000)
         if hold.closes:
             self.closed[row] = True
         if hold.owner != NO_OWNER:
@@ -166,6 +170,8 @@ class Room:
         for device in hold.devices:
             self.milli[row, device.slot] += device.milli
             self.mib[row, device.slot] += device.mib
+        if hold.devices:
+            self.whole[row] = np.count_nonzero(self.milli[row] >= 1000)
         if self.jobs[row] <= 0:
             self.closed[row] = False
         if hold.owner != NO_OWNER:
@@ -187,12 +193,14 @@ class Room:
                 self.owner[row] = MIXED_OWNER
             np.minimum(self.milli[row], other.milli[row], out=self.milli[row])
             np.minimum(self.mib[row], other.mib[row], out=self.mib[row])
+            self.whole[row] = np.count_nonzero(self.milli[row] >= 1000)
 
     def tightened(self, other: Room) -> Room:
         """The lesser of both everywhere, without CPU numbers."""
         room = Room()
         room.cpus, room.memory = np.minimum(self.cpus, other.cpus), np.minimum(self.memory, other.memory)
         room.milli, room.mib = np.minimum(self.milli, other.milli), np.minimum(self.mib, other.mib)
+        room.count_whole()
         room.jobs = np.maximum(self.jobs, other.jobs)
         room.closed = self.closed | other.closed
         room.owner = np.where(other.owner == self.owner, self.owner, MIXED_OWNER)
@@ -201,6 +209,10 @@ class Room:
         room.busy, room.firm = [], []
         return room
 
+    def count_whole(self) -> None:
+        """Bring `whole` in line with the devices."""
+        self.whole = (self.milli >= 1000).sum(axis=1, dtype=np.int64)
+
     def reset_row(self, columns: NodeColumns, row: int, holds: Iterable[Hold]) -> None:
         """Compute one row anew from what is held there: first holds that name their CPUs, then the others."""
         reserved = columns.reserved[row]
@@ -208,6 +220,7 @@ class Room:
         self.memory[row] = columns.memory[row]
         self.milli[row] = np.where(columns.device_type[row] >= 0, 1000, 0)
         self.mib[row] = columns.device_mib[row]
+        self.whole[row] = np.count_nonzero(self.milli[row])
         self.jobs[row], self.closed[row], self.owner[row] = 0, False, NO_OWNER
         self.solid[row] = self.shared[row] = self.owners[row] = 0
         self.busy[row] = self.firm[row] = reserved
@@ -242,6 +255,7 @@ def empty_room(columns: NodeColumns) -> Room:
     room.memory = columns.memory.copy()
     room.milli = np.where(columns.device_type >= 0, 1000, 0).astype(np.int64)
     room.mib = columns.device_mib.copy()
+    room.count_whole()
     room.jobs = np.zeros(size, dtype=np.int64)
     room.closed = np.zeros(size, dtype=np.bool_)
     room.owner = np.full(size, NO_OWNER, dtype=np.int64)

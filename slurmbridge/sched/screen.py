@@ -61,10 +61,8 @@ def hopeless(asked: Ints, columns: NodeColumns, room: Room, nodes: Bools, rules:
     free[:, CPUS] = room.cpus[open_nodes]
     free[:, MEMORY] = room.memory[open_nodes] if rules.counts_memory else np.iinfo(np.int64).max
     if columns.device_type.shape[1]:
-        milli = room.milli[open_nodes]
-        full = (milli >= 1000) & (room.mib[open_nodes] >= columns.device_mib[open_nodes])
-        free[:, WHOLE] = (full & (columns.device_type[open_nodes] >= 0)).sum(axis=1)
-        free[:, MILLI] = milli.max(axis=1)
+        free[:, WHOLE] = room.whole[open_nodes]
+        free[:, MILLI] = room.milli[open_nodes].max(axis=1)
     free[:, IDLE] = room.jobs[open_nodes] == 0
     step = max(CHUNK // max(len(free), 1), 1)
     found = np.ones(len(asked), dtype=np.bool_)

@@ -25,7 +25,7 @@ from slurmbridge.sched.fates import Fate, fate_of, length_of
 from slurmbridge.sched.fit import Rules, capacity, fits_one, rules_of
 from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.memo import Memo
-from slurmbridge.sched.place import Placement, candidates, place, place_one
+from slurmbridge.sched.place import Placement, candidates, place, place_one, trim
 from slurmbridge.sched.places import Site, find, may_use, open_nodes
 from slurmbridge.sched.room import NO_OWNER, Room, empty_room
 from slurmbridge.sched.screen import hopeless
@@ -100,7 +100,7 @@ class Session:
         key = waiting.group, view.number
         found = self._memo.fates.get(key)
         if found is None:
-            found = self._memo.fates[key] = fate_of(waiting, view)
+            found = self._memo.fates[key] = fate_of(waiting, view, self._memo.alones)
         return found
 
     def certainly_blocked(self, waiting: Waiting, view: PartitionView) -> Blocked | None:
@@ -197,6 +197,8 @@ class Session:
                 return self._place(job, shape, view, self.horizon.room, limits, licenses, fate.length, None)
             key = shape.number, view.number, self.horizon.reach(fate.length), place_in
             left, fresh = self._candidates.get(key), False
+            if left:
+                trim(left, limits, self.floor(shape), self._rules)
             while left is None or left:
                 if left is None:
                     left, fresh = candidates(shape, columns, limits, each.nodes, self._rules, fate.alone), True
