@@ -111,10 +111,8 @@ OPTIONS: tuple[Option, ...] = (
     Option(long="nodelist", short="w", field="nodelist", kind="nodelist", het=True, rest="required_nodes",
            section=WHERE, meta="hosts...", help="nodes that must be used"),
     Option(long="preemptible", arg=OPTIONAL, field="preemptible", kind="preemptible", default="the QOS; bare=yes",
-           bridge=True, end=RECORDED,
-           why="It counts where accounts have quotas: only such a job may have more than its account's quota, and be ended "
-           "for another's.",
-           section=BRIDGE, meta="yes|no", help="whether the job may be ended for others"),
+           bridge=True, section=BRIDGE, meta="yes|no",
+           help="whether the job may have more than its account's quota, and be ended for another's"),
     Option(long="prefer", field="prefer", kind="text", rest="prefer",
            section=WHERE, meta="list", help="features that the nodes had better have"),
     Option(long="resources", kind="recorded", het=True, end=REFUSED, why="hierarchical resources are not configured",
