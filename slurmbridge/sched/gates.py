@@ -38,9 +38,9 @@ def over_quota(ledger: Ledger, leaf: int, ask: Vector) -> tuple[int, int] | None
     """The first (queue, resource) whose quota would be passed by what is not preemptible."""
     tree = ledger.tree
     for queue in tree.paths[leaf]:
-        held, quota = ledger.allocated_np[queue], tree.quota[queue]
+        held, most = ledger.allocated_np[queue], tree.ceiling[queue]
         for resource in (2, 1, 0):
-            if ask[resource] > 0 and held[resource] + ask[resource] > quota[resource] + TOLERANCE:
+            if ask[resource] > 0 and held[resource] + ask[resource] > most[resource] + TOLERANCE:
                 return queue, resource
     return None
 
@@ -60,7 +60,7 @@ def may_reclaim(ledger: Ledger, shares: Sequence[Vector], leaf: int, ask: Vector
     """May the leaf ask other queues to pay for this chunk at all?"""
     if not fits(plus(ledger.allocated[leaf], ask), shares[leaf]):
         return False
-    return preemptible or fits(plus(ledger.allocated_np[leaf], ask), ledger.tree.quota[leaf])
+    return preemptible or fits(plus(ledger.allocated_np[leaf], ask), ledger.tree.ceiling[leaf])
 
 
 def keeps_fair_share(tree: QueueTree, shares: Sequence[Vector], victim: int, remaining: Vector) -> bool:
@@ -99,7 +99,7 @@ def may_take(
             remaining[queue] = minus(remaining.get(queue, ledger.allocated[queue]), lost)
         involved.update(resource for resource in range(3) if lost[resource] > 0)
     for queue in tree.paths[leaf]:
-        if not preemptible and not fits(plus(ledger.allocated_np[queue], ask), tree.quota[queue]):
+        if not preemptible and not fits(plus(ledger.allocated_np[queue], ask), tree.ceiling[queue]):
             return False
         held = plus(remaining.get(queue, ledger.allocated[queue]), ask)
         for sibling in tree.siblings(queue):

@@ -9,7 +9,8 @@ nobody has a quota is one queue. Where the site asks for fair order, accounts ar
 What nobody on a level (or below it) is promised is not rationed there: only the levels above bound it. Who is promised
 nothing of what others on the level are promised has a quota of none. An account that says nothing deserves what its children
 do together; its own jobs deserve what its promise leaves beside its children's. What is left over is shared out by
-OverQuotaWeight, else evenly; by Fairshare on levels where nobody has a quota.
+OverQuotaWeight, else evenly; on levels where nobody has a quota everything is, by Fairshare, and nothing bounds work that
+may not be ended.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from slurmbridge.model.accounts import Accounting, Assoc, Quota
 from slurmbridge.model.cluster import ClusterConfig, Pool
 from slurmbridge.model.tres import Tres
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
-from slurmbridge.sched.queues import Queue, QueueTree, Vector
+from slurmbridge.sched.queues import UNLIMITED, ZERO, Queue, QueueTree, Vector
 from slurmbridge.submit.associations import ROOT
 
 OWN = "/jobs"
@@ -197,7 +198,8 @@ class _Builder:
                     parent=parent,
                     priority=quota.priority or 0,
                     rank=assoc.assoc_id,
-                    quota=_vector(promise, rationed),
+                    quota=_vector(promise, rationed) if by_quota else ZERO,
+                    ceiling=None if by_quota else UNLIMITED,
                     limit=_limit(assoc),
                     weight=(weight, weight, weight),
                 ),
@@ -228,8 +230,15 @@ class _Builder:
         name = NOBODY if parent is None else parent + OWN
         assoc = self.root if parent is None else self._accounts[account]
         rank = _LAST if parent is None or assoc is None else assoc.assoc_id
-        quota = _vector((rest[0], rest[1], rest[2]), rationed)
-        self._add(Queue(name=name, parent=parent, rank=rank, quota=quota, weight=(weight, weight, weight)), assoc)
+        queue = Queue(
+            name=name,
+            parent=parent,
+            rank=rank,
+            quota=_vector((rest[0], rest[1], rest[2]), rationed) if by_quota else ZERO,
+            ceiling=None if by_quota else UNLIMITED,
+            weight=(weight, weight, weight),
+        )
+        self._add(queue, assoc)
         for each in (*([assoc] if assoc is not None else []), *users):
             self.leaf_of[each.assoc_id] = name
 

@@ -47,6 +47,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = 0
     rank: int = 0  # order of creation: smaller is older
     quota: Vector = UNLIMITED
+    ceiling: Vector | None = None  # of work that may not be ended; None: the quota
     limit: Vector = UNLIMITED
     weight: Vector = EVEN  # of what is left over when every quota is served
 
@@ -61,6 +62,7 @@ class QueueTree(msgspec.Struct, frozen=True, kw_only=True):
     priority: tuple[int, ...]
     rank: tuple[int, ...]
     quota: tuple[Vector, ...]
+    ceiling: tuple[Vector, ...]
     limit: tuple[Vector, ...]
     weight: tuple[Vector, ...]
     paths: tuple[tuple[int, ...], ...]  # itself, its parent, ... the queue at the root
@@ -95,6 +97,7 @@ class QueueTree(msgspec.Struct, frozen=True, kw_only=True):
             priority=tuple(queue.priority for queue in ordered),
             rank=tuple(queue.rank for queue in ordered),
             quota=tuple(queue.quota for queue in ordered),
+            ceiling=tuple(queue.quota if queue.ceiling is None else queue.ceiling for queue in ordered),
             limit=tuple(queue.limit for queue in ordered),
             weight=tuple(queue.weight for queue in ordered),
             paths=tuple(paths),
