@@ -10,10 +10,10 @@ from __future__ import annotations
 from slurmbridge.sched import gates
 from slurmbridge.sched.pod_allocate import admitted, allocate_gang, place_on, start_together
 from slurmbridge.sched.pod_chunks import asked, next_to_start
-from slurmbridge.sched.pod_fit import admits, best_nodes, fit
+from slurmbridge.sched.pod_fit import LATER, admits, best_nodes, fit, fit_devices
 from slurmbridge.sched.pod_queue import to_start
 from slurmbridge.sched.pod_session import PodSession
-from slurmbridge.sched.pods import Gang
+from slurmbridge.sched.pods import Gang, PodTask
 
 
 def hold(session: PodSession) -> None:
@@ -31,16 +31,24 @@ def _start_kept(session: PodSession, gang: Gang) -> None:
     if not tasks or not admitted(session, gang, tasks):
         return
     mark = session.mark()
-    for task in tasks:
-        node = task.kept
-        verdict = fit(node, task.ask) if node is not None and admits(node, task) else 0
-        if node is None or not verdict or not place_on(session, task, node, verdict, False):
-            session.restore(mark)
-            return
-    if gang.incomplete:
+    if not all(_place_kept(session, task) for task in tasks) or gang.incomplete:
         session.restore(mark)
         return
     start_together(session, gang)
+
+
+def _place_kept(session: PodSession, task: PodTask) -> bool:
+    """On the node and devices of the promise; on others of the node, if those are gone."""
+    node = task.kept
+    if node is None or not admits(node, task):
+        return False
+    if task.ask.shares_devices and task.kept_labels:
+        verdict = fit_devices(node, task.ask, task.kept_labels)
+        if verdict:
+            session.place(task, node, task.kept_labels, verdict == LATER)
+            return True
+    verdict = fit(node, task.ask)
+    return bool(verdict) and place_on(session, task, node, verdict, False)
 
 
 def _gather(session: PodSession, after_s: float) -> None:

@@ -63,6 +63,26 @@ def sharable(node: PodNode, ask: Ask) -> tuple[int, int]:
     return now, later
 
 
+def fit_devices(node: PodNode, ask: Ask, labels: tuple[str, ...]) -> int:
+    """NO, LATER or NOW for a task that takes parts, on just these devices."""
+    verdict, part, fresh = fit(node, ask), ask.part(node.device_mib), 0
+    if len(labels) != ask.devices:
+        return NO
+    for label in labels:
+        sharers = node.shared.get(label)
+        if sharers is None or not is_in_use(sharers):
+            fresh += 1
+            verdict = min(verdict, NOW if sharers is None else LATER)
+            continue
+        free_now, free_later = part_free(sharers)
+        if part > free_later + TOLERANCE:
+            return NO
+        verdict = min(verdict, NOW if sharers[1] > 0 and part <= free_now + TOLERANCE else LATER)
+    if fresh > node.idle[2] + node.freed[2] + TOLERANCE:
+        return NO
+    return verdict if fresh <= node.idle[2] + TOLERANCE else min(verdict, LATER)
+
+
 def has_shared_room(node: PodNode, ask: Ask) -> bool:
     """Does the part fit on a device that is shared already?"""
     part = ask.part(node.device_mib)

@@ -48,7 +48,7 @@ class PodTask:
     """One pod of a gang. `node`: where it is; `target`: where it is promised to be once others are gone."""
 
     __slots__ = (
-        "affinity", "ask", "charged", "evicted", "gang", "index", "kept", "labels", "name", "node", "order", "pods",
+        "affinity", "ask", "charged", "evicted", "gang", "index", "kept", "kept_labels", "labels", "name", "node", "order", "pods",
         "status", "target", "target_labels",
     )  # fmt: skip
 
@@ -68,6 +68,7 @@ class PodTask:
         self.target: PodNode | None = None
         self.target_labels: tuple[str, ...] = ()
         self.kept: PodNode | None = None  # where an earlier pass promised it room
+        self.kept_labels: tuple[str, ...] = ()
         self.charged: Vector = (0.0, 0.0, 0.0)
 
     def state(self) -> TaskState:

@@ -117,7 +117,7 @@ def _put(task: PodTask, where: Where, nodes: dict[str, PodNode]) -> None:
     elif where.state in _GONE or where.state == "Gated":
         task.status = Status.FAILED
     else:
-        task.kept = node
+        task.kept, task.kept_labels = node, where.labels
 
 
 def _root(job: JobRow, levels: dict[str, list[str]]) -> PodGroup:
@@ -194,7 +194,7 @@ def next_states(session: PodSession, states: list[list[Where]]) -> list[list[Whe
 def _after(task: PodTask, where: Where) -> Where:
     """Where the task is at the start of the next round; of one that waits, the node that was promised."""
     if task.target is not None or task.evicted:
-        return Where(state="Pending", node=task.target.name if task.target else None)
+        return Where(state="Pending", node=task.target.name if task.target else None, labels=task.target_labels)
     if task.status in (Status.RUNNING, Status.STARTED):
         return Where(state="Running", node=task.node.name if task.node else where.node, labels=task.labels)
     return Where(state="Pending") if where.state == "Pending" else where

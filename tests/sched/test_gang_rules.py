@@ -212,3 +212,9 @@ def test_a_gang_that_was_moved_is_not_taken_apart_later_in_the_pass() -> None:
         session = build(world, first_states(world), policy)
         run_pass(session)
         assert not any(gang.incomplete for gang in session.gangs)
+
+
+def test_what_was_promised_devices_gets_those_devices() -> None:
+    jobs = [job("g", "a0", "40M@n/0"), job("e", "a0", "0.5@n/0", "0.5x2", minimum=1)]
+    world = case([node("n", 2)], [A, B], jobs, rounds=4)
+    assert told(world, DEFAULT) == {"g": "keep@n", "e": "keep@n start@n"}
