@@ -215,6 +215,12 @@ def test_a_gang_that_was_moved_is_not_taken_apart_later_in_the_pass() -> None:
 
 
 def test_what_was_promised_devices_gets_those_devices() -> None:
-    jobs = [job("g", "a0", "40M@n/0"), job("e", "a0", "0.5@n/0", "0.5x2", minimum=1)]
-    world = case([node("n", 2)], [A, B], jobs, rounds=4)
-    assert told(world, DEFAULT) == {"g": "keep@n", "e": "keep@n start@n"}
+    world = case([node("n", 2)], [A, B], [job("g", "a0", "40M"), job("e", "a0", "0.5@n/0", "0.5x2", minimum=1)])
+    moved = Where(state="Pending", node="n", labels=("1",))
+    stays = Where(state="Running", node="n", labels=("0",))
+    wins = Where(state="Pending", node="n", labels=("0", "1"))
+    session = build(world, [[moved], [stays, wins]], DEFAULT)
+    run_pass(session, ["allocate"])
+    first, second = session.gangs
+    assert (first.tasks[0].status, first.tasks[0].labels) == (Status.STARTED, ("1",))
+    assert (second.tasks[1].status, second.tasks[1].labels) == (Status.STARTED, ("0", "1"))
