@@ -11,7 +11,7 @@ from slurmbridge.errors import ConfigError
 from slurmbridge.lang import slurm_conf
 from slurmbridge.model.cluster import ClusterConfig
 
-COMPANIONS = ("gres.conf", *slurm_conf.WHOLE_FILES)
+COMPANIONS = ("gres.conf", *slurm_conf.TOPOLOGY_FILES, *slurm_conf.WHOLE_FILES)
 SECRET = "slurmdbd.conf"
 """A companion with the password of a database, which only SlurmUser may be able to read."""
 MAX_FILE = 64 * 1024 * 1024

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from slurmbridge.errors import ConfigError
-from slurmbridge.lang import site_fields, slurm_conf_preempt, slurm_conf_words
+from slurmbridge.lang import site_fields, slurm_conf_preempt, slurm_conf_words, topology_conf
 from slurmbridge.lang import slurm_conf_values as values
 from slurmbridge.lang.slurm_conf_dbd import NAME as DBD
 from slurmbridge.lang.slurm_conf_dbd import WITHOUT_EFFECT as DBD_KEYS
@@ -27,15 +27,15 @@ from slurmbridge.lang.slurm_conf_partitions import SHOWN_ONLY, read_partitions
 from slurmbridge.lang.slurm_conf_partitions import WITHOUT_EFFECT as PARTITION_KEYS
 from slurmbridge.lang.slurm_conf_settings import FIELDS, check
 from slurmbridge.model.cluster import ClusterConfig, Device, NodeConf, Partition
+from slurmbridge.model.topology import Topology
 
 RECORDS = ("nodename", "partitionname", "nodeset", "downnodes")
 WHOLE_FILES = {
-    "topology.conf": "jobs are placed without regard to switches in this release",
-    "topology.yaml": "jobs are placed without regard to switches in this release",
     "cgroup.conf": "supervisors measure and limit jobs in their own way",
 }
 """Companions of which nothing takes effect, with the reason."""
-COMPANIONS = (DBD, "gres.conf", *WHOLE_FILES)
+TOPOLOGY_FILES = (topology_conf.CONF, topology_conf.YAML)
+COMPANIONS = (DBD, "gres.conf", *TOPOLOGY_FILES, *WHOLE_FILES)
 """Files beside slurm.conf that belong to the cluster's description; any of them may be absent."""
 IGNORED_RECORDS = ("poweraction",)
 _BY_TIER = ("partitionname preemptmode", "partitionname gracetime")
@@ -60,6 +60,8 @@ def why_without_effect(key: str) -> str:
         return tables.get(record, {}).get(name.lower(), "")
     if key in WHOLE_FILES:
         return WHOLE_FILES[key]
+    if key == topology_conf.CONF:
+        return "TopologyPlugin names no plugin that reads it, or topology.yaml stands in its place"
     known = BY_NAME.get(key.lower())
     return known.why if known else "nodes are not switched on or off"
 
@@ -106,8 +108,12 @@ def read_cluster(files: Mapping[str, str], conf_name: str, *, cpus: int, memory_
     notes += slurm_conf_words.notes(plain)
     if "preempttype" in plain and plain["preempttype"].value.lower() == "preempt/partition_prio":
         notes = [note for note in notes if note[2].lower() not in _BY_TIER]
+    plugin = plain["topologyplugin"].value.lower() if "topologyplugin" in plain else ""
+    topologies, remarks = topology_conf.read_topologies(files, conf_name, plugin, tuple(nodes.confs))
+    notes += _topology_notes(plain, topologies, partitions)
     config = ClusterConfig(
         conf_file=conf_name,
+        topologies=topologies,
         nodes=tuple(nodes.confs.values()) or tuple(_machine(cpus, memory_mib, "localhost", 1)),
         partitions=partitions,
         down_nodes=read_down_nodes(records["downnodes"], nodes),
@@ -115,11 +121,26 @@ def read_cluster(files: Mapping[str, str], conf_name: str, *, cpus: int, memory_
         values=tuple((BY_NAME[name].name, pair.value) for name, pair in plain.items()),
         without_effect=tuple(sorted([*notes, *nodes.without_effect], key=lambda note: note[1]))
         + accounts.notes
+        + tuple(remarks)
         + _whole_files(files, conf_name),
         retention=accounts.retention,
         dbd_values=accounts.shown,
     )
     return _derived(msgspec.structs.replace(config, **_control(hosts, plain), **_settings(plain)), plain)
+
+
+def _topology_notes(
+    plain: Mapping[str, Pair], topologies: tuple[Topology, ...], partitions: tuple[Partition, ...]
+) -> list[tuple[str, int, str]]:
+    """Where a topology is asked for that nobody describes."""
+    pair, names = plain.get("topologyplugin"), {each.name for each in topologies}
+    found = []
+    if pair is not None and pair.value.lower() in ("topology/tree", "topology/block") and not topologies:
+        found.append((pair.file, pair.line, f"{pair.key}={pair.value} without {topology_conf.CONF}: nodes are equally near"))
+    for each in partitions:
+        if each.topology and each.topology not in names:
+            raise ConfigError(f"PartitionName={each.name}: topology {each.topology} is not in {topology_conf.YAML}")
+    return found
 
 
 def _whole_files(files: Mapping[str, str], conf_name: str) -> tuple[tuple[str, int, str], ...]:

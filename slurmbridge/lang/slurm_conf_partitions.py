@@ -25,12 +25,10 @@ WITHOUT_EFFECT = {
     "powerdownonidle": "nodes are not switched off",
     "resumetimeout": "nodes are not switched on",
     "suspendtimeout": "nodes are not switched off",
-    "topology": "switches are those of topology.conf",
     "selecttypeparameters": "the cluster's SelectTypeParameters hold for every partition",
 }
 SHOWN_ONLY = {
     "allocnodes": "jobs may be submitted from every host that reaches the daemon",
-    "exclusivetopo": "switches are not known to the scheduler in this release",
     "gracetime": BY_TIER,
     "maxcpuspersocket": "CPUs of a node are not limited by socket",
     "preemptmode": BY_TIER,
@@ -129,6 +127,7 @@ _FIELDS: dict[str, tuple[str, Callable[[Pair], Any]]] = {
     "rootonly": ("root_only", values.switch),
     "state": ("state", _state),
     "suspendtime": ("suspend_time", _suspend_time),
+    "topology": ("topology", _text),
     "tresbillingweights": ("tres_billing_weights", _text),
 }
 

@@ -218,6 +218,7 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Pair], Any]]]] = {
     "allowspecresourcesusage": ("allow_spec_resources", values.switch),
     "trackwckey": ("track_wckey", values.switch),
     "topologyplugin": ("topology", _lower),
+    "topologyparam": ("topology_param", _text),
     "mpidefault": ("mpi_default", _mpi),
     "taskprolog": ("task_prolog", _text),
     "prolog": ("prolog", _text),

@@ -1,6 +1,6 @@
 """Which words of a key that takes effect mean nothing here? Each is listed like a key without effect, with its reason.
 
-Source: slurm.conf(5): AccountingStorageEnforce, PriorityFlags, SchedulerParameters, SelectTypeParameters.
+Source: slurm.conf(5): AccountingStorageEnforce, PriorityFlags, SchedulerParameters, SelectTypeParameters, TopologyParam, TopologyPlugin.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ _NORMAL: Final = "factors are always parts of the greatest"
 _FAIR: Final = "shares are ordered by Fair Tree"
 _OWN: Final = "the scheduler here has no such setting"
 _GPUS: Final = "GPUs are shared and bound by the rules of this scheduler"
+_RANK: Final = "node lists and task numbers keep the order of slurm.conf"
+_ROUTE: Final = "messages do not go from node to node"
+_NEAR: Final = "jobs are placed as if all nodes were equally near"
 _CORES: Final = "tasks are laid out as their step asks"
 WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
     "AccountingStorageEnforce": {
@@ -44,6 +47,19 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
         "multiple_sharing_gres_pj": _GPUS,
         "enforce_binding_gres": _GPUS,
         "one_task_per_sharing_gres": _GPUS,
+    },
+    "TopologyParam": {
+        "blockasnoderank": _RANK,
+        "dragonfly": "switches form a tree",
+        "routepart": _ROUTE,
+        "routetree": _ROUTE,
+        "switchasnoderank": _RANK,
+        "topomaxsizeunroll": "ranges of node counts are tried as they are",
+    },
+    "TopologyPlugin": {
+        "topology/3d_torus": _NEAR,
+        "topology/ring": _NEAR,
+        "topology/torus3d": _NEAR,
     },
 }
 SCHEDULER_WORDS: Final = frozenset(

@@ -12,6 +12,7 @@ import msgspec
 
 from slurmbridge.model.retention import Retention
 from slurmbridge.model.states import NodeBase, NodeFlag, PartitionState
+from slurmbridge.model.topology import Topology
 
 
 class Device(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +137,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     job_defaults: str = ""
     suspend_time: int | None = None
     tres_billing_weights: str = ""
+    topology: str = ""  # of topology.yaml; empty: the cluster's
     index: int = 0
 
 
@@ -244,6 +246,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     allow_spec_resources: bool = False
     track_wckey: bool = False
     topology: str = "topology/default"
+    topology_param: str = ""
+    topologies: tuple[Topology, ...] = ()
     mpi_default: str = "none"
     task_prolog: str = ""
     prolog: str = ""
@@ -251,6 +255,14 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     spool_dir: str = ""  # SlurmdSpoolDir, for display
     retention: Retention = Retention()  # of slurmdbd.conf
     dbd_values: tuple[tuple[str, str], ...] = ()  # keys of slurmdbd.conf as written, for display
+
+    def topology_of(self, partition: Partition | None) -> Topology | None:
+        """The topology that jobs of a partition follow; None: all nodes are equally near."""
+        name = partition.topology if partition is not None else ""
+        for each in self.topologies:
+            if each.name == name or (not name and each.cluster_default):
+                return each
+        return None
 
     def partition(self, name: str) -> Partition | None:
         return next((p for p in self.partitions if p.name == name), None)
