@@ -21,9 +21,11 @@ from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.evictable import Victim, Victims, cost_of, frees_of
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
 from slurmbridge.sched.market import Market, charges
+from slurmbridge.sched.order import ACROSS
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.preemption import REQUEUE, Rules
-from slurmbridge.sched.queues import TOLERANCE, Vector, fits, plus
+from slurmbridge.sched.queues import TOLERANCE, ZERO, Vector, fits, plus
+from slurmbridge.sched.room import Hold
 from slurmbridge.sched.shares import allocatable
 from slurmbridge.sched.snapshot import PartitionView, Running, Waiting, waiting_of
 from slurmbridge.sched.turns import Turns
@@ -162,9 +164,9 @@ class GivingWay:
         if gates.may_reclaim(market.ledger, market.shares, leaf, ask, may_go):
             allowed = self._above_share(market, maker, leaf)
             rule = self._reclaim_rule(market, leaf, ask, may_go)
-            found = maker.find(each, self.walk.view(place), allowed, rule, self._kind("reclaim", leaf))
+            found = maker.find(each, self.walk.view(place), allowed, rule, self._kind("reclaim", leaf, may_go))
             if found is not None:
-                self._take(place, found, maker, market, leaf, ask, "reclaim")
+                self._take(place, found, maker, "reclaim")
                 return True
         return may_go and self._consolidate(market, maker, leaf, place, ask)
 
@@ -188,20 +190,36 @@ class GivingWay:
         held, tree = market.ledger.allocated[queue], market.pool.tree
         return gates.keeps_fair_share(tree, market.shares, queue, held) or not fits(held, tree.quota[queue])
 
-    def _charge(self, market: Market, leaf: int, charge: Vector, may_go: bool, sign: int = 1) -> None:
-        """A queue gains or loses; whether those on its path are above their share is looked at again."""
-        market.ledger.add(leaf, charge, may_go, sign)
+    def _charge(self, job: Job, holds: Sequence[Hold], sign: int = 1) -> None:
+        """A job gains or loses these."""
+        if not self.walk.markets:
+            return
+        may_go = self.walk.preemptible(job)
+        for number, amount in charges(holds, self.walk.memo.queued.pool_of_node).items():
+            market = self.walk.markets[number]
+            self._count(market, market.pool.leaf(job.spec.assoc_id), amount, may_go, sign)
+
+    def _count(self, market: Market, leaf: int, amount: Vector, may_go: bool, sign: int) -> None:
+        """Whether the queues on the path are above their share is looked at again."""
+        market.ledger.add(leaf, amount, may_go, sign)
         above = self._above.get(market.pool.number)
         if above is not None:
             for queue in market.pool.tree.paths[leaf]:
                 above[queue] = self._is_above(market, queue)
 
     def _reclaim_rule(self, market: Market, leaf: int, ask: Vector, may_go: bool) -> Rule:
-        def allowed(victims: Sequence[Victim]) -> bool:
+        def allowed(victims: Sequence[Victim], placement: Placement | None) -> bool:
+            more = ask if placement is None else self._amount(market, placement)
             pieces = ((victim.leaf, victim.charge) for victim in sorted(victims, key=lambda each: each.cost))
-            return gates.may_take(market.ledger, market.shares, leaf, ask, may_go, pieces)
+            return gates.may_reclaim(market.ledger, market.shares, leaf, more, may_go) and gates.may_take(
+                market.ledger, market.shares, leaf, more, may_go, pieces
+            )
 
         return allowed
+
+    def _amount(self, market: Market, placement: Placement) -> Vector:
+        """What a placement counts for: whole nodes, cores and devices may be more than what was asked for."""
+        return charges(placement.holds, self.walk.memo.queued.pool_of_node).get(market.pool.number, ZERO)
 
     # ---- preemption ----
 
@@ -214,18 +232,22 @@ class GivingWay:
         allowed = self._preemptable(maker, job, name, now)
         if not allowed.any():
             return False
-        found = maker.find(each, view, allowed, lambda victims: True, self._kind("preempt", each.group, view.number))
+        kind = self._kind("preempt", each.group, view.number)
+        found = maker.find(each, view, allowed, self._preemption_rule(each.job), kind)
         if found is None:
             if market is None:
                 self._failed.add(self.walk.keys[place])
             return False
-        leaf, ask = -1, (0.0, 0.0, 0.0)
-        if market is not None:
-            leaf = market.pool.leaf(each.job.spec.assoc_id)
-            cpus, memory, gpus = self.walk.memo.queued.vectors[each.group].tolist()
-            ask = cpus, memory, gpus
-        self._take(place, found, maker, market, leaf, ask, "preempt")
+        self._take(place, found, maker, "preempt")
         return True
+
+    def _preemption_rule(self, job: Job) -> Rule:
+        """Quotas stay the ceiling of what may not be ended."""
+
+        def allowed(_: Sequence[Victim], placement: Placement | None) -> bool:
+            return placement is None or self.walk.starts.books.refusal(job, placement.holds) is None
+
+        return allowed
 
     def _preemptable(self, maker: RoomMaker, job: Job, partition: str, now: float) -> Bools:
         """Victims that this job may preempt. Asked once for each kind of job and of victim."""
@@ -259,21 +281,22 @@ class GivingWay:
             return False
         allowed = maker.victims.begin_again
 
-        def rule(victims: Sequence[Victim]) -> bool:
-            return len(victims) <= CONSOLIDATION_VICTIMS
+        def rule(victims: Sequence[Victim], placement: Placement | None) -> bool:
+            inside = placement is None or self._inside(market, leaf, self._amount(market, placement))
+            return inside and len(victims) <= CONSOLIDATION_VICTIMS
 
-        found = maker.find(each, view, allowed, rule, self._kind("consolidate"))
+        found = maker.find(each, view, allowed, rule, self._kind("consolidate", leaf))
         if found is None or found.cost > self._worth(each, view, ask):
             return False
         mark = self.session.mark()
         start = maker.take(found, each.job.job_id, self.session.fate(each, view).length, 0.0)
         moved = [self._other_place(victim.running, start) for victim in found.victims]
-        if not all(moved):
+        if not all(placement is not None for placement in moved):
             self.session.restore(mark)
             maker.give_back(found)
             return False
         self._note(place, found, start, "consolidate", {victim.place for victim in found.victims})
-        self._charge(market, leaf, ask, True)
+        self._charge(each.job, found.placement.holds)
         return True
 
     def _inside(self, market: Market, leaf: int, ask: Vector) -> bool:
@@ -283,41 +306,39 @@ class GivingWay:
         """Device-seconds that the job asks for: moving others must not lose more."""
         return ask[2] * self.session.fate(each, view).length
 
-    def _other_place(self, running: Running, start: float) -> bool:
-        """Promise a run that is ended another place; whether there is one."""
+    def _other_place(self, running: Running, start: float) -> Placement | None:
+        """Promise a run that is ended another place, in one pool; None: there is none."""
         job = msgspec.structs.replace(
             running.job, state=JobState.PENDING, allocation=None, priority=max(running.job.priority, 1)
         )
         again = waiting_of(job, self.walk.snapshot.shapes)
+        places = self.walk.memo.places
         for name in job.spec.partitions:
-            view = self.walk.snapshot.partitions.get(name)
-            if view is None:
-                continue
-            found = self.session.attempt(again, view)
-            if isinstance(found, Placement):
-                self.session.horizon.promise(job.job_id, start, self.session.fate(again, view).length, found)
-                self.session.promised_to(job.job_id)
-                return True
-        return False
+            for view in places.by_number:
+                if view.partition.name != name or places.pools[view.number] == ACROSS:
+                    continue
+                found = self.session.attempt(again, view)
+                if isinstance(found, Placement):
+                    self.session.horizon.promise(job.job_id, start, self.session.fate(again, view).length, found)
+                    self.session.promised_to(job.job_id)
+                    return found
+        return None
 
     # ---- what was found ----
 
-    def _take(
-        self, place: int, found: Found, maker: RoomMaker, market: Market | None, leaf: int, ask: Vector, reason: str
-    ) -> None:
+    def _take(self, place: int, found: Found, maker: RoomMaker, reason: str) -> None:
         each, view = self.walk.waiting(place), self.walk.view(place)
         grace = max((self.rules.grace_s(victim.running.job, victim.mode) for victim in found.victims), default=0)
         start = maker.take(found, each.job.job_id, self.session.fate(each, view).length, grace)
-        if market is not None:
-            for victim in found.victims:
-                self._charge(market, victim.leaf, victim.charge, self.walk.preemptible(victim.running.job), -1)
-            self._charge(market, leaf, ask, self.walk.preemptible(each.job))
+        for victim in found.victims:
+            self._charge(victim.running.job, victim.running.holds, -1)
+        self._charge(each.job, found.placement.holds)
         moved = set()
         for victim in found.victims:
-            if victim.mode == REQUEUE and self._other_place(victim.running, start):
+            other = self._other_place(victim.running, start) if victim.mode == REQUEUE else None
+            if other is not None:
                 moved.add(victim.place)
-                if market is not None:
-                    self._charge(market, victim.leaf, victim.charge, self.walk.preemptible(victim.running.job))
+                self._charge(victim.running.job, other.holds)
         self._note(place, found, start, reason, moved)
 
     def _note(self, place: int, found: Found, start: float, reason: str, moved: set[int]) -> None:

@@ -27,8 +27,8 @@ LOOKS = 16
 TRIES = 8
 """Sets of victims that the rules are asked about."""
 
-Rule = Callable[[Sequence[Victim]], bool]
-"""Whether the job may have its room at the cost of these."""
+Rule = Callable[[Sequence[Victim], Placement | None], bool]
+"""Whether the job may have its room at the cost of these: what it asks for (None), then what it would get."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -142,10 +142,12 @@ class RoomMaker:
 
     def _judged(self, wish: _Wish, chosen: Sequence[int], cost: float) -> Found | None:
         taken = tuple(self.victims.all[place] for place in chosen)
-        if not wish.rule(taken):
+        if not wish.rule(taken, None):
             return None
         placement = self._fits(wish, taken)
-        return None if placement is None else Found(victims=taken, placement=placement, cost=cost)
+        if placement is None or not wish.rule(taken, placement):
+            return None
+        return Found(victims=taken, placement=placement, cost=cost)
 
     def _fits(self, wish: _Wish, taken: Sequence[Victim]) -> Placement | None:
         """Where the job fits once these are gone, promises to others kept."""
