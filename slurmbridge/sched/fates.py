@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive
 from slurmbridge.sched.choose import Part, alone
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked, of_partition, time_limit
-from slurmbridge.sched.snapshot import PartitionView, Waiting
+from slurmbridge.sched.order import Places
+from slurmbridge.sched.shape import Shape
+from slurmbridge.sched.snapshot import PartitionView, Snapshot
+
+Alones = dict[tuple[int, int], Part | None]
 
 
 class Fate(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -28,9 +35,45 @@ def length_of(job: Job, view: PartitionView) -> float:
     return math.inf if limit is None else 60.0 * limit
 
 
-def fate_of(waiting: Waiting, view: PartitionView, alones: dict[tuple[int, int], Part | None]) -> Fate:
+class Pairs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Columns by (group, partition), in the order of `Places.views`: what a quick look at all of them needs."""
+
+    shapes: Ints
+    lengths: NDArray[np.float64]
+    plain: Bools  # nothing but free space (or limits and quotas) can stop it
+
+    @classmethod
+    def none(cls) -> Pairs:
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(shapes=nothing, lengths=np.zeros(0), plain=np.zeros(0, dtype=np.bool_))
+
+
+def pairs_of(
+    snapshot: Snapshot, places: Places, fates: dict[tuple[int, int], Fate], alones: Alones, known: Pairs
+) -> Pairs:
+    """Columns of all pairs; those that are known are kept. Fills `fates`."""
+    done = len(known.shapes)
+    if done == len(places.views):
+        return known
+    found: list[tuple[int, float, bool]] = []
+    table = snapshot.shapes
+    groups = np.searchsorted(places.first, np.arange(done, len(places.views)), side="right") - 1
+    for group, number in zip(groups.tolist(), places.views[done:].tolist(), strict=True):
+        spec, shape = table.samples[group]
+        job = Job(job_id=0, spec=spec, het_job_id=table.het[group], submit_time=0.0)
+        fate = fates[group, number] = fate_of(job, shape, places.by_number[number], alones)
+        found.append((shape.number, fate.length, fate.plain and fate.blocked is None))
+    shapes, lengths, plain = zip(*found, strict=True)
+    return Pairs(
+        shapes=np.concatenate([known.shapes, np.array(shapes, dtype=np.int64)]),
+        lengths=np.concatenate([known.lengths, np.array(lengths, dtype=np.float64)]),
+        plain=np.concatenate([known.plain, np.array(plain, dtype=np.bool_)]),
+    )
+
+
+def fate_of(job: Job, shape: Shape, view: PartitionView, alones: Alones) -> Fate:
     """`alones`: what was found of shapes (by their number) in partitions."""
-    job, shape, partition = waiting.job, waiting.shape, view.partition
+    partition = view.partition
     plain = not (shape.licenses or shape.reservation or job.spec.deadline is not None or job.het_job_id)
     simple = (
         view.share == 1

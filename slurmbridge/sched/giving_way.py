@@ -83,6 +83,8 @@ class GivingWay:
         walk = self.walk
         if walk.rows[place] in walk.done or walk.keys[place] in self._failed or walk.id(place) in self._served:
             return True
+        if walk.roomless[place]:
+            return False
         blocked = self.session.settled.get(walk.keys[place])
         return blocked is None or blocked.reason != Reason.RESOURCES or bool(blocked.detail)
 
@@ -131,7 +133,15 @@ class GivingWay:
         maker = self._maker(market)
         if not len(maker.victims):
             return
-        turns = Turns(market, self.walk.memo, self.walk.groups, self.walk.entries, self._skip, shortest_first=False)
+        turns = Turns(
+            market,
+            self.walk.memo,
+            self.walk.groups,
+            self.walk.entries,
+            self._skip,
+            shortest_first=False,
+            among=self._gain(market),
+        )
         for looks, (leaf, place, ask) in enumerate(turns):
             if looks == MOST:
                 return
@@ -149,6 +159,19 @@ class GivingWay:
             over = over or not fits(held, allocatable(market.pool.tree, market.shares, queue))
             under = under or any(held[r] < share[r] - TOLERANCE for r in range(3))
         return under and (over or self._scattered(market))
+
+    def _gain(self, market: Market) -> Bools:
+        """Entries that could gain anything: of queues that stay inside their share with it, or that may preempt."""
+        walk = self.walk
+        leaves = walk.memo.queued.leaves[market.pool.number][walk.groups]
+        left = np.array(market.shares) - np.array(market.ledger.allocated)
+        asked = walk.memo.queued.vectors[walk.groups]
+        found: Bools = (leaves >= 0) & (asked <= left[leaves] + TOLERANCE).all(axis=1)
+        if self.rules.enabled:
+            samples = walk.snapshot.shapes.samples
+            by_group = np.array([self.rules.preempts(spec.qos, spec.partitions) for spec, _ in samples], dtype=np.bool_)
+            found |= by_group[walk.groups]
+        return found
 
     def _scattered(self, market: Market) -> bool:
         """Whether devices lie idle, so that moving others could help."""

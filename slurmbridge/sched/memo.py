@@ -14,10 +14,9 @@ import numpy as np
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.sched import fairtree, order, priority, screen
-from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.eligibility import Blocked
-from slurmbridge.sched.fates import Fate
+from slurmbridge.sched.fates import Alones, Fate, Pairs, pairs_of
 from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.places import Site
 from slurmbridge.sched.preemption import Rules
@@ -34,7 +33,9 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     sites: dict[tuple[object, ...], Site] = {}
     misfits: dict[tuple[int, int], Blocked] = {}  # (shape, partition) -> why it does not fit
     fates: dict[tuple[int, int], Fate] = {}  # (group, partition)
-    alones: dict[tuple[int, int], Part | None] = {}  # (shape, partition)
+    alones: Alones = {}  # (shape, partition)
+    pairs: Pairs = Pairs.none()
+    pairs_of: object = None  # the places that they are of
     floors: Ints = msgspec.field(default_factory=lambda: np.zeros((0, 6), dtype=np.int64))  # by the shape's number
     accounting: Accounting | None = None
     usage: tuple[UsageRow, ...] | None = None  # of `book`
@@ -69,6 +70,7 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
             "misfits": {},
             "fates": {},
             "alones": {},
+            "pairs": Pairs.none(),
         }
     same_records = memo.accounting is snapshot.accounting
     same_usage = memo.usage is snapshot.usage
@@ -100,8 +102,11 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
         memo = msgspec.structs.replace(memo, rules=Rules(config, snapshot.accounting, named), rules_of=origin)
     found = queued(snapshot, memo.queued)
     places = order.places_of(snapshot, memo.places, tuple(pool.nodes for pool in found.pools))
+    if memo.pairs_of is not places.key:
+        memo = msgspec.structs.replace(memo, pairs=Pairs.none(), pairs_of=places.key)
     return msgspec.structs.replace(
         memo,
+        pairs=pairs_of(snapshot, places, memo.fates, memo.alones, memo.pairs),
         points=priority.points_of(snapshot, config, memo.shares, memo.points),
         places=places,
         queued=with_groups(found, snapshot, places),

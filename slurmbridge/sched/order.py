@@ -51,6 +51,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     rows: Ints
     views: Ints
+    pairs: Ints  # places of (group, partition) in the flat columns of `Places`
 
 
 def split(snapshot: Snapshot, pools: Sequence[Bools]) -> tuple[list[PartitionView], list[int]]:
@@ -113,7 +114,8 @@ def queue(snapshot: Snapshot, priorities: Ints, ready: Bools, places: Places) ->
     start = places.first[groups]
     counts = places.first[groups + 1] - start
     position = np.arange(int(counts.sum()), dtype=np.int64) - np.repeat(np.cumsum(counts) - counts, counts)
-    views = places.views[np.repeat(start, counts) + position]
+    pairs = np.repeat(start, counts) + position
+    views = places.views[pairs]
     rows = np.repeat(rows, counts)
     ranks = np.lexsort((position, rows, -priorities[rows], -places.tiers[views]))
-    return Queue(rows=rows[ranks], views=views[ranks])
+    return Queue(rows=rows[ranks], views=views[ranks], pairs=pairs[ranks])

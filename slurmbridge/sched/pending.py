@@ -7,6 +7,7 @@ is its own, and what its owner was last told. Everything that jobs of one group 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -27,6 +28,7 @@ ROW = np.dtype(
     [
         ("id", np.int64),
         ("group", np.int64),
+        ("array", np.bool_),  # an array's record, or a task of one
         ("count", np.int64),  # jobs that it stands for: tasks of an array that have not started, else 1
         ("accrued", np.float64),  # since when it grows older; nan: from now on
         ("nice", np.float64),
@@ -36,6 +38,7 @@ ROW = np.dtype(
         ("begin", np.float64),  # --begin; -inf = none
         ("eligible", np.float64),
         ("deadline", np.float64),  # inf = none
+        ("switch", np.float64),  # until when it waits for few switches; inf = it does not
         ("priority", np.int64),  # as told
         ("code", np.int64),  # reason as told
         ("start", np.float64),  # expected start as told
@@ -103,10 +106,12 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         found: np.void = self.rows[int(np.searchsorted(self.rows["id"], job_id))]
         return found
 
-    def regrouped(self, groups: Sequence[int]) -> Pending:
-        """With other numbers of the groups, one a row."""
+    def regrouped(self, groups: Sequence[int], switch: Sequence[float] | None = None) -> Pending:
+        """With other numbers of the groups, one a row, and other ends of their waits for switches."""
         rows = self.rows.copy()
         rows["group"] = groups
+        if switch is not None:
+            rows["switch"] = switch
         return msgspec.structs.replace(self, rows=rows)
 
     def told(
@@ -157,6 +162,13 @@ def _places(ids: Ints, wanted: Sequence[int]) -> tuple[Ints, Bools]:
     return at[here], here
 
 
+def switch_wait_end(job: Job) -> float:
+    """When a job that wants few switches takes any number: --switches=N@TIME, counted from when it might start."""
+    if not job.spec.switches or job.eligible_time is None:
+        return math.inf
+    return job.eligible_time + job.spec.switches_wait
+
+
 def _row(job: Job, group: int, codes: Codes) -> tuple[float, ...]:
     spec = job.spec
     since = job.accrue_time if job.accrue_time is not None else job.eligible_time
@@ -165,6 +177,7 @@ def _row(job: Job, group: int, codes: Codes) -> tuple[float, ...]:
     return (
         job.job_id,
         group,
+        bool(job.array_job_id or job.tasks),
         sum((last - first) // step + 1 for first, last, step in job.tasks) or 1,
         float("nan") if since is None else since,
         spec.nice,
@@ -174,6 +187,7 @@ def _row(job: Job, group: int, codes: Codes) -> tuple[float, ...]:
         float("-inf") if spec.begin is None or job.restarts else spec.begin,
         float("-inf") if job.eligible_time is None else job.eligible_time,
         float("inf") if spec.deadline is None else spec.deadline,
+        switch_wait_end(job),
         job.priority,
         codes.of(job.reason, job.reason_text),
         NEVER if job.start_time is None else job.start_time,

@@ -58,6 +58,7 @@ class Rules:
         ]
         flags = self.cluster.flags.union(*(mode_of(text).flags for text in texts))
         self.by_priority = bool(flags & {"WITHIN", "PRIORITY"})  # whether it matters who has the higher priority
+        self._least_tier = min((each.priority_tier for each in partitions.values()), default=1)
         self._modes = {name: mode_of(each.preempt_mode) for name, each in self.qos.items()}
         self._partition_modes = {name: mode_of(each.preempt_mode) for name, each in partitions.items()}
 
@@ -104,6 +105,13 @@ class Rules:
         if self.exempt_until(victim) > now:
             return None
         return self._effective(mode.base, victim, where)
+
+    def preempts(self, qos: str, partitions: tuple[str, ...]) -> bool:
+        """Whether jobs of this QOS, tried in these partitions, could preempt anybody."""
+        if self.by_qos:
+            found = self.qos.get(qos)
+            return self.by_priority or (found is not None and bool(found.preempt))
+        return self.by_tier and any(self._tier(name) > self._least_tier for name in partitions)
 
     def mode_against(self, victim: Job, now: float) -> str | None:
         """How this run would be ended if anybody may end it; None: nobody may now."""

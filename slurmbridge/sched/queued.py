@@ -30,6 +30,7 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     pool_of_node: Ints
     vectors: NDArray[np.float64]  # [group, 3]: CPUs, MiB, devices
     limits: NDArray[np.float64]  # minutes a job of each group may run; inf = nobody said
+    asks: list[Vector] = []  # `vectors` as plain numbers; grows
     leaves: tuple[Ints, ...] = ()  # by pool: the queue of each group, NO_LEAF where it cannot run
     past_use: tuple[Sequence[Vector], ...] = ()  # by pool: decayed use of each queue as part of all use
     counted: object = None  # what `past_use` was made of
@@ -85,6 +86,7 @@ def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
             leaves.append(np.concatenate([before, np.array(more, dtype=np.int64)]))
         changes |= {
             "vectors": np.concatenate([found.vectors, vectors]),
+            "asks": [*found.asks, *((cpus, memory, gpus) for cpus, memory, gpus in vectors.tolist())],
             "limits": np.concatenate([found.limits, limits]),
             "leaves": tuple(leaves),
         }

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
@@ -25,10 +26,11 @@ from slurmbridge.sched.fates import Fate, fate_of, length_of
 from slurmbridge.sched.fit import Rules, capacity, fits_one, rules_of
 from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.memo import Memo
+from slurmbridge.sched.pending import switch_wait_end
 from slurmbridge.sched.place import Placement, candidates, place, place_one, trim
 from slurmbridge.sched.places import Site, find, may_use, open_nodes
 from slurmbridge.sched.room import NO_OWNER, Room, empty_room
-from slurmbridge.sched.screen import hopeless
+from slurmbridge.sched.screen import floor_of, hopeless
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 
@@ -87,6 +89,8 @@ class Session:
         self._candidates: dict[
             tuple[int, int, int, int], list[int]
         ] = {}  # rows that may hold a shape, the next one last
+        self.misses = 0  # shapes that were looked at closely for nothing since the last screening
+        self._least: dict[int, NDArray[np.float64]] = {}
         self._screened: dict[int, tuple[Ints, PartitionView]] = {}
         self._waiting_for: set[int] = set()
         self._promised: dict[int, int] = {}
@@ -100,7 +104,7 @@ class Session:
         key = waiting.group, view.number
         found = self._memo.fates.get(key)
         if found is None:
-            found = self._memo.fates[key] = fate_of(waiting, view, self._memo.alones)
+            found = self._memo.fates[key] = fate_of(waiting.job, waiting.shape, view, self._memo.alones)
         return found
 
     def certainly_blocked(self, waiting: Waiting, view: PartitionView) -> Blocked | None:
@@ -129,9 +133,35 @@ class Session:
     def _screen(self, shapes: Ints, view: PartitionView, room: Room, length: float) -> None:
         asked = self._memo.floors[shapes]
         none = hopeless(asked, self.snapshot.columns, room, view.nodes, self._rules)
+        least = self.too_long(view)
+        least[shapes[none]] = np.fmin(least[shapes[none]], length)
         for number in shapes[none].tolist():
             key = number, view.number, -1
             self._too_long[key] = min(self._too_long.get(key, math.inf), length)
+
+    def too_long(self, view: PartitionView) -> NDArray[np.float64]:
+        """By the shape's number: runs of this length, or longer ones, certainly find no room in a partition now."""
+        found = self._least.get(view.number)
+        if found is None:
+            found = self._least[view.number] = np.full(len(self._memo.floors), math.nan)  # nan: not known
+        return found
+
+    def misfit(self, waiting: Waiting, view: PartitionView) -> Blocked:
+        """Why a shape that finds no room finds none."""
+        return self._misfit(waiting.job, waiting.shape, view)
+
+    @property
+    def counts_limits(self) -> bool:
+        """Whether limits of associations or QOS could stop somebody."""
+        return self._counters is not None
+
+    def screen_again(self) -> None:
+        """Once more: starts and promises since have left less room."""
+        self.misses = 0
+        for shapes, view in self._screened.values():
+            known = self.too_long(view)[shapes] <= 0
+            self._screen(shapes[~known], view, self.horizon.room, 0.0)
+        self._screen_again()
 
     def _screen_again(self) -> None:
         for shapes, view in self._screened.values():
@@ -181,6 +211,10 @@ class Session:
                 if kept is not None:
                     return Blocked(Reason.REQ_NODE_NOT_AVAIL, RESERVED)
             self._too_long[key] = length
+            self.misses += 1
+            least = self.too_long(view)
+            if key[2] == -1 and shape.number < len(least):  # else a shape that only a question has
+                least[shape.number] = np.fmin(least[shape.number], length)
         return self._misfit(job, shape, view)
 
     def _first_node(
@@ -250,6 +284,7 @@ class Session:
         self._counters = mark.counters.copy() if mark.counters is not None else None
         self._owned = mark.owned
         self._too_long.clear()
+        self._least.clear()
         self._candidates.clear()
         self.settled.clear()
         self._cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
@@ -277,6 +312,8 @@ class Session:
 
     def floor(self, shape: Shape) -> Sequence[int]:
         """The least that each node must give: see `screen`."""
+        if shape.number >= len(self._memo.floors):  # a shape that only a question has
+            return floor_of(shape)
         found: list[int] = self._memo.floors[shape.number].tolist()
         return found
 
@@ -299,12 +336,18 @@ class Session:
         """Reserve the earliest start."""
         job, shape = waiting.job, waiting.shape
         length = length_of(job, view)
+        gives_up, looser = switch_wait_end(job) if shape.switches else math.inf, shape
+        if gives_up < math.inf:
+            looser = self.snapshot.shapes.relaxed[waiting.group][1]
 
         def fits(when: float, room: Room, least: Room) -> Placement | None:
-            return self._place(job, shape, view, room, least, (), length, None, when)
+            wish = shape if when < gives_up else looser
+            return self._place(job, wish, view, room, least, (), length, None, when)
 
         steady = not (self._owned or self.snapshot.reservations)
-        found = self.horizon.earliest(length, self._settings.window_s, fits, only_grows=steady)
+        found = self.horizon.earliest(
+            length, self._settings.window_s, fits, only_grows=steady, more=(gives_up,)
+        )
         if found is not None:
             self.horizon.promise(job.job_id, found[0], length, found[1])
             self._screen_again()

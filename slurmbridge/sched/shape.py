@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from slurmbridge.model.job import GpuNeed, JobSpec
+from slurmbridge.model.job import GpuNeed, GpuScope, JobSpec
 from slurmbridge.model.request import Exclusive, Memory
 
 
@@ -51,6 +51,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     any_license: bool
     lifted: tuple[str, ...]  # see `submit.lifting`
     uid: int  # of jobs that want nodes for their user alone, else -1
+    switches: int  # most leaf switches; 0 = any number
+    segment: int  # nodes that stay in one block; 0 = all of them
+    spread_segments: bool  # no two of them in one base block
+    consolidate: bool  # all of them in one block that is planned for the whole job
 
 
 _Key = tuple[object, ...]
@@ -59,9 +63,10 @@ _Key = tuple[object, ...]
 def key_of(spec: JobSpec) -> _Key:
     """Everything of `Shape` but the number, in its order."""
     request = spec.request
+    kept = [name for name, _ in request.recorded] if request.segment else ()
     return (
         spec.min_nodes,
-        spec.max_nodes,
+        None if _spreads_freely(spec) else spec.max_nodes,
         spec.num_tasks,
         spec.ntasks_given,
         max(spec.cpus_per_task, 1),
@@ -95,12 +100,23 @@ def key_of(spec: JobSpec) -> _Key:
         spec.licenses_any_of,
         spec.lifted,
         spec.uid if spec.exclusive is Exclusive.USER else -1,
+        spec.switches,
+        request.segment or 0,
+        "spread-segments" in kept,
+        "consolidate-segments" in kept,
     )
 
 
 def _wants_range(spec: JobSpec) -> bool:
     """Whether the user gave a range of node counts; without one a job of N tasks has an upper bound of N nodes too."""
     return spec.request.nodes_max is not None or spec.max_nodes not in (None, spec.num_tasks)
+
+
+def _spreads_freely(spec: JobSpec) -> bool:
+    """Whether --gpus alone says how large the job is: it may then have as many nodes as it has devices."""
+    if spec.gpu is None or spec.gpu.scope is not GpuScope.JOB or spec.ntasks_given or spec.ntasks_per_node:
+        return False
+    return spec.request.nodes_min is None and spec.request.nodes_max is None and not spec.request.gpus_per_node
 
 
 def _is_block(distribution: str | None) -> bool:
@@ -114,13 +130,15 @@ def _is_block(distribution: str | None) -> bool:
 class ShapeTable:
     """Interns shapes. Growing it never changes an answer; numbers are only names."""
 
-    __slots__ = ("_groups", "_known", "samples", "shapes")
+    __slots__ = ("_groups", "_known", "het", "relaxed", "samples", "shapes")
 
     def __init__(self) -> None:
         self._known: dict[_Key, Shape] = {}
         self._groups: dict[_Key, int] = {}
         self.shapes: list[Shape] = []  # by number
         self.samples: list[tuple[JobSpec, Shape]] = []  # one job of each group, by its number
+        self.het: list[int] = []  # het_job_id of each group
+        self.relaxed: dict[int, tuple[int, Shape]] = {}  # group that wants few switches -> the same without that wish
 
     def of(self, spec: JobSpec) -> Shape:
         key = key_of(spec)
@@ -157,6 +175,11 @@ class ShapeTable:
         if number is None:
             number = self._groups[key] = len(self.samples)
             self.samples.append((spec, shape))
+            self.het.append(het_job_id)
+            if shape.switches:
+                looser = msgspec.structs.replace(spec, switches=0)
+                other = self.of(looser)
+                self.relaxed[number] = self.group(looser, other, het_job_id), other
         return number
 
     def __len__(self) -> int:

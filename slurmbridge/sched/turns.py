@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from slurmbridge.sched.columns import Ints
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.market import Market
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.order import Queue
@@ -28,10 +28,19 @@ class Turns:
     """
 
     def __init__(
-        self, market: Market, memo: Memo, groups: Ints, entries: Queue, skip: Skip, *, shortest_first: bool
+        self,
+        market: Market,
+        memo: Memo,
+        groups: Ints,
+        entries: Queue,
+        skip: Skip,
+        *,
+        shortest_first: bool,
+        among: Bools | None = None,
     ) -> None:
         leaves = memo.queued.leaves[market.pool.number][groups]
-        places = np.flatnonzero((memo.places.pools[entries.views] == market.pool.number) & (leaves >= 0))
+        inside = (memo.places.pools[entries.views] == market.pool.number) & (leaves >= 0)
+        places = np.flatnonzero(inside if among is None else inside & among)
         if shortest_first:
             by_leaf = places[np.lexsort((places, memo.queued.limits[groups[places]], leaves[places]))]
         else:
@@ -46,7 +55,7 @@ class Turns:
             leaf = int(found[first])
             self._next[leaf], self._ends[leaf] = first, last
         self._groups: list[int] = groups.tolist()
-        self._vectors: list[Vector] = [(a, b, c) for a, b, c in memo.queued.vectors.tolist()]
+        self._vectors = memo.queued.asks
         self._skip = skip
         self._order: QueueOrder[int] = QueueOrder(market.ledger, market.shares, market.total)
         for leaf in self._next:

@@ -26,7 +26,7 @@ class Board:
     def __init__(self, pending: Pending, states: Ints, begins: Floats) -> None:
         self._pending = pending
         self._codes = pending.codes
-        self.found: list[int] = states.tolist()  # code by row; NO_CODE: not looked at
+        self.found: Ints = states.copy()  # code by row; NO_CODE: not looked at
         waits = (states == self._codes.begin_time) & (begins > 0)
         self._starts: dict[int, float] = dict(zip(np.flatnonzero(waits).tolist(), begins[waits].tolist(), strict=True))
         self._nodes: dict[int, tuple[str, ...]] = {}
@@ -38,9 +38,14 @@ class Board:
 
     def note(self, row: int, code: int) -> None:
         """One more partition said no."""
-        before = self.found[row]
+        before = int(self.found[row])
         if before == NO_CODE or (before not in self._open and code in self._open):
             self.found[row] = code
+
+    def note_all(self, rows: Ints, code: int) -> None:
+        """The same for many rows, of a code that passes when others end."""
+        before = self.found[rows]
+        self.found[rows[~np.isin(before, list(self._open))]] = code
 
     def promise(self, row: int, start: float, nodes: tuple[str, ...]) -> None:
         """The start that the job can count on."""
@@ -64,7 +69,7 @@ class Board:
         """Verdicts that differ from what was told, by job id."""
         rows = self._pending.rows
         nowhere = self._codes.of(Reason.PARTITION_CONFIG)
-        codes = np.array(self.found, dtype=np.int64)
+        codes = self.found.copy()
         codes[codes == NO_CODE] = nowhere
         starts = np.full(len(rows), NEVER)
         for row, start in self._starts.items():

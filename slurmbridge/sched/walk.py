@@ -13,7 +13,7 @@ import numpy as np
 
 from slurmbridge.model.plan import Nomination
 from slurmbridge.model.states import Reason
-from slurmbridge.sched.columns import Ints
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked, of_job
 from slurmbridge.sched.market import Market, Preemptible
 from slurmbridge.sched.memo import Memo
@@ -26,6 +26,8 @@ from slurmbridge.sched.starters import MORE, Starts, start_array, start_het, sta
 from slurmbridge.sched.turns import Turns
 from slurmbridge.sched.verdicts import Board, Tally
 
+MISSES = 16
+"""After so many looks for nothing all shapes are screened again."""
 KEPT_S = 300.0
 """Room that was made is kept so long for a job that does not start."""
 
@@ -49,7 +51,10 @@ class Walk:
         self.markets, self.preemptible = markets, preemptible
         self.done: set[int] = set()  # rows that need no other look
         self.settled: dict[int, int] = {}  # group and partition -> what everybody there hears
-        self.entries = Queue(rows=np.zeros(0, dtype=np.int64), views=np.zeros(0, dtype=np.int64))
+        nothing = np.zeros(0, dtype=np.int64)
+        self.entries = Queue(rows=nothing, views=nothing, pairs=nothing)
+        self.roomless = bytearray()  # 1 at entries that certainly find no room, and wait behind a promise
+        self._settled_views = 0  # partitions whose last promise is given, as far as that was acted on
         self.groups: Ints = np.zeros(0, dtype=np.int64)
         self.keys: list[int] = []
         self.rows: list[int] = []
@@ -57,6 +62,8 @@ class Walk:
         self.standing: list[Nomination] = []  # for whom room was made in earlier cycles
         self._needs_all: dict[int, bool] = {}  # group and partition of several pools -> whether no part will do
         self._seen: set[int] = set()
+        self._quiet_rows = 0
+        self._limited: Bools = np.zeros(0, dtype=np.bool_)
         self._ids: list[int] = snapshot.pending.rows["id"].tolist()
         self._behind = board.code(Blocked(Reason.PRIORITY))  # what those hear who wait behind others
         self._components: Mapping[int, list[Waiting]] | None = None
@@ -68,8 +75,11 @@ class Walk:
         width = max(len(self.memo.places.by_number), 1)
         self.keys = (self.groups * width + entries.views).tolist()
         self.rows, self.numbers = entries.rows.tolist(), entries.views.tolist()
+        self.roomless = bytearray(len(self.rows))
+        self._limited = self._with_array_limits()
         self._screen()
         self._first()
+        self._settle()
         if self.markets:
             for market in self.markets:
                 self._in_turn(market)
@@ -78,7 +88,7 @@ class Walk:
             for place in range(len(self.rows)):
                 if not self.skip(place):
                     self.look(place)
-        self.tally.looked_at = len(self._seen)
+        self.tally.looked_at = len(self._seen) + self._quiet_rows
 
     def waiting(self, place: int) -> Waiting:
         """The job of an entry."""
@@ -95,7 +105,7 @@ class Walk:
     def skip(self, place: int) -> bool:
         """Whether an entry needs no look; what is known of its group is noted."""
         row = self.rows[place]
-        if row in self.done:
+        if self.roomless[place] or row in self.done:
             return True
         code = self.settled.get(self.keys[place])
         if code is None:
@@ -115,7 +125,45 @@ class Walk:
                 return True
         if code is not None:
             self.board.note(row, code)
+        if self.session.misses >= MISSES:
+            self.session.screen_again()
+            self._settle()
+        elif len(self.session.promised_out) > self._settled_views:
+            self._settle()
         return False
+
+    def _with_array_limits(self) -> Bools:
+        """Rows whose array says how many may run at a time, and components: each has to be looked at by itself."""
+        groups = self.snapshot.pending.rows["group"]
+        het = np.array(self.snapshot.shapes.het, dtype=np.int64)
+        limited = (het[groups] != 0) if len(groups) else np.zeros(0, dtype=np.bool_)
+        for row in np.flatnonzero(self.snapshot.pending.rows["array"]).tolist():
+            limited[row] = bool(self.snapshot.waiting[self._ids[row]].job.array_limit)
+        return limited
+
+    def _settle(self) -> None:
+        """Where nobody else is promised anything, whoever certainly finds no room hears that he waits behind others."""
+        self._settled_views = len(self.session.promised_out)
+        if self.session.counts_limits or not self._settled_views:
+            return
+        pairs, entries = self.memo.pairs, self.entries
+        quiet = np.frombuffer(self.roomless, dtype=np.bool_)
+        for number in self.session.promised_out:
+            view = self.memo.places.by_number[number]
+            inside = (entries.views == number) & pairs.plain[entries.pairs] & ~quiet & ~self._limited[entries.rows]
+            shapes = pairs.shapes[entries.pairs]
+            inside &= self.session.too_long(view)[shapes] <= pairs.lengths[entries.pairs]
+            places = np.flatnonzero(inside)
+            found, first = np.unique(shapes[places], return_index=True)
+            for shape, place in zip(found.tolist(), places[first].tolist(), strict=True):
+                blocked = self.session.misfit(self.waiting(place), view)
+                if blocked.reason != Reason.RESOURCES or blocked.detail:
+                    inside &= shapes != shape
+            if self.done:
+                inside &= ~np.isin(entries.rows, np.fromiter(self.done, dtype=np.int64))
+            quiet |= inside
+            self.board.note_all(np.unique(entries.rows[inside]), self._behind)
+            self._quiet_rows += int(inside.sum())
 
     def _screen(self) -> None:
         shapes = self.memo.places.shapes[self.groups]
