@@ -21,7 +21,9 @@ from slurmbridge.model.job import GpuNeed, GpuScope, Job
 from slurmbridge.model.request import GresRequest, Memory, MemoryPer
 from slurmbridge.model.states import Reason
 from slurmbridge.model.units import UNLIMITED
+from slurmbridge.model.verdict import Refused
 from slurmbridge.submit import associations
+from slurmbridge.submit.devices import need_of
 
 Answer = Job | SlurmErrno
 
@@ -243,6 +245,8 @@ def gres_in(scope: GpuScope) -> Callable[[Job, str, Context], Answer]:
         if any(term.name not in context.config.gres_types for term in asked.terms):
             return SlurmErrno.INVALID_GRES
         need = _gpu_need(asked, scope)
+        if isinstance(need, SlurmErrno):
+            return need
         if need is not None and scope is GpuScope.JOB and need.count < job.spec.min_nodes:
             return SlurmErrno.INVALID_GRES
         return replace(job, spec=retally(replace(job.spec, **{fields[scope]: asked.text}, gpu=need), context.config))
@@ -250,13 +254,15 @@ def gres_in(scope: GpuScope) -> Callable[[Job, str, Context], Answer]:
     return apply
 
 
-def _gpu_need(asked: GresRequest, scope: GpuScope) -> GpuNeed | None:
-    """Whole devices, or one device in part."""
-    for term in asked.terms:
-        if term.name == "gpu":
-            whole, part = divmod(term.milli, 1000)
-            return GpuNeed(scope=scope, count=whole or 1, type=term.type, milli=part if part and not whole else 1000)
-    return None
+def _gpu_need(asked: GresRequest, scope: GpuScope) -> GpuNeed | SlurmErrno | None:
+    """As at submission."""
+    by_type = {term.type: term.milli for term in asked.terms if term.name == "gpu" and term.milli}
+    if not by_type:
+        return None
+    if "" in by_type and len(by_type) > 1:
+        return SlurmErrno.INVALID_GRES_MIX
+    need = need_of(scope, tuple(by_type.items()))
+    return need.errno if isinstance(need, Refused) else need
 
 
 def change_features(job: Job, text: str, context: Context) -> Answer:

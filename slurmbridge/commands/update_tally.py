@@ -51,4 +51,5 @@ def _gpus(spec: JobSpec, nodes: int) -> list[tuple[str, int]]:
     times = {GpuScope.JOB: 1, GpuScope.NODE: nodes, GpuScope.SOCKET: nodes * (spec.sockets_per_node or 1),
              GpuScope.TASK: spec.num_tasks}[need.scope]  # fmt: skip
     amount = need.count * need.milli * times
-    return [("gres/gpu", amount), *([(f"gres/gpu:{need.type}", amount)] if need.type else [])]
+    kinds = need.kinds or (((need.type, need.count),) if need.type else ())
+    return [("gres/gpu", amount), *((f"gres/gpu:{kind}", count * need.milli * times) for kind, count in kinds)]

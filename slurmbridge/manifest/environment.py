@@ -74,8 +74,8 @@ def task_counts(spec: JobSpec, shares: Sequence[NodeShare]) -> list[int]:
 
 
 def typed(request: GresRequest | None) -> str | None:
-    """Generic resources as they were typed."""
-    return ",".join(term.text for term in request.terms) if request is not None else None
+    """GPUs as they were typed."""
+    return ",".join(term.text.removeprefix("gres/gpu:") for term in request.terms) if request is not None else None
 
 
 def _nonzero(number: int | None) -> str | None:

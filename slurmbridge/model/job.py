@@ -35,7 +35,8 @@ class GpuNeed(msgspec.Struct, frozen=True, kw_only=True):
     """GPUs of one job, after resolution: how many devices of what, and how much of each.
 
     `count` devices per `scope`; each device is taken whole (milli = 1000, mib = 0), by portion (milli < 1000) or by
-    memory (mib > 0). Other gres (shard, mps) are turned into a portion here.
+    memory (mib > 0). Other gres (shard, mps) are turned into a portion here. Of several types: `kinds` says how many of
+    each, `count` is their sum and `type` is empty.
     """
 
     scope: GpuScope
@@ -43,6 +44,7 @@ class GpuNeed(msgspec.Struct, frozen=True, kw_only=True):
     type: str = ""
     milli: int = 1000
     mib: int = 0
+    kinds: tuple[tuple[str, int], ...] = ()
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,6 +17,7 @@ from slurmbridge.sched import gpus
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.fit import MANY, Capacity, devices_of_node
 from slurmbridge.sched.shape import Shape
+from slurmbridge.sched.topology import Near
 from slurmbridge.submit.lifting import MAX_NODES, MIN_NODES
 
 
@@ -26,6 +27,7 @@ class Part(msgspec.Struct, frozen=True):
     row: int
     tasks: int
     devices: int
+    kinds: tuple[int, ...] = ()  # of each type, where those of a whole job are of several
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -55,7 +57,8 @@ def ranges(shape: Shape, required: int, bounds: Bounds) -> Iterator[Range]:
             low = max(low, -(-shape.tasks // shape.tasks_per_node))
         high = min(high, max(shape.tasks, low))
     if shape.gpu is not None and shape.gpu.scope is GpuScope.JOB:
-        high = min(high, max(shape.gpu.count, low))
+        most = min((count for _, count in shape.gpu.kinds), default=shape.gpu.count)
+        high = min(high, max(most, low))
     if shape.max_nodes is not None:
         low = min(low, max(shape.max_nodes, shape.min_nodes))
     if shape.node_counts:
@@ -104,6 +107,7 @@ def choose(
     required: Sequence[int],
     bounds: Bounds,
     free: Ints,
+    near: Near | None = None,
 ) -> list[Part] | None:
     """Parts by row number, or None. `free`: CPUs, for partitions that want the least loaded nodes."""
     if any(capacity.tasks[row] <= 0 for row in required):
@@ -117,13 +121,39 @@ def choose(
                 inside = np.zeros_like(capacity.tasks)
                 inside[run] = capacity.tasks[run]
                 if all(inside[row] for row in required):
-                    part = _try(shape, order, inside, capacity.devices, required, each)
+                    part = _try(shape, order, inside, capacity, required, each)
                     if part is not None:
                         return part
         else:
-            part = _try(shape, order, capacity.tasks, capacity.devices, required, each)
+            if near is not None and each.high > 1 and near.minds(shape):
+                part = _together(shape, near, order, capacity, required, each)
+            else:
+                part = _try(shape, order, capacity.tasks, capacity, required, each)
             if part is not None:
                 return part
+    return None
+
+
+def _together(
+    shape: Shape, near: Near, order: Ints, capacity: Capacity, required: Sequence[int], counts: Range
+) -> list[Part] | None:
+    """`_try` on nodes that are near to each other."""
+    tasks = capacity.tasks
+    if counts.low <= 1 and not counts.greedy and not required:
+        single = _try(shape, order, tasks, capacity, required, Range(1, 1, False))
+        if single is not None:
+            return single
+    rows = order[tasks[order] > 0]
+    tries = [Range(counts.low, counts.high, False)]
+    if counts.greedy and not near.spans:
+        most = min(counts.high, near.most(shape, rows))
+        if most > counts.low:
+            tries.insert(0, Range(most, most, False))
+    for each in tries:
+        for some in near.orders(shape, rows, tasks, _wanted_tasks(shape, each.low), each.low, required):
+            found = _try(shape, some, tasks, capacity, required, each)
+            if found is not None and near.permits(shape, [part.row for part in found]):
+                return found
     return None
 
 
@@ -139,7 +169,7 @@ def _runs(tasks: Ints) -> Iterator[slice]:
 
 
 def _try(
-    shape: Shape, order: Ints, tasks: Ints, devices: Ints | None, required: Sequence[int], counts: Range
+    shape: Shape, order: Ints, tasks: Ints, capacity: Capacity, required: Sequence[int], counts: Range
 ) -> list[Part] | None:
     order = order[tasks[order] > 0]
     if required:
@@ -147,26 +177,42 @@ def _try(
         order = np.concatenate([head, order[~np.isin(order, head)]])
     if len(order) < counts.low:
         return None
-    job_devices = shape.gpu.count if shape.gpu is not None and shape.gpu.scope is GpuScope.JOB else 0
+    asked = _asked_of_all(shape, capacity)
     wanted = _wanted_tasks(shape, counts.low)
-    rows = _pick_rows(order, tasks, devices if job_devices else None, wanted, job_devices, counts, len(required))
+    rows = _pick_rows(order, tasks, asked, wanted, counts, len(required))
     if rows is None:
         return None
-    if job_devices:
-        assert devices is not None
-        given = gpus.spread(job_devices, [int(devices[row]) for row in rows])
-        if given is None:
+    spreads: list[list[int]] = []
+    for devices, count in asked:
+        spread = gpus.spread(count, [int(devices[row]) for row in rows])
+        if spread is None:
             return None
-    else:
-        given = []
+        spreads.append(spread)
+    given = [sum(each) for each in zip(*spreads, strict=True)]
     layout = _layout(shape, [int(tasks[row]) for row in rows], given)
     if layout is None:
         return None
     parts = [
-        Part(row, count, given[place] if given else _devices(shape, count))
+        Part(
+            row,
+            count,
+            given[place] if given else _devices(shape, count),
+            tuple(spread[place] for spread in spreads) if len(spreads) > 1 else (),
+        )
         for place, (row, count) in enumerate(zip(rows, layout, strict=True))
     ]
     return sorted(parts, key=lambda part: part.row)
+
+
+def _asked_of_all(shape: Shape, capacity: Capacity) -> list[tuple[Ints, int]]:
+    """Devices that the job wants in all, of each type: what each node could give, and how many."""
+    need = shape.gpu
+    if need is None or need.scope is not GpuScope.JOB:
+        return []
+    if need.kinds:
+        return [(free, count) for free, (_, count) in zip(capacity.kinds, need.kinds, strict=True)]
+    assert capacity.devices is not None
+    return [(capacity.devices, need.count)]
 
 
 def _wanted_tasks(shape: Shape, nodes: int) -> int:
@@ -183,21 +229,21 @@ def _devices(shape: Shape, tasks: int) -> int:
 
 
 def _pick_rows(
-    order: Ints, tasks: Ints, devices: Ints | None, wanted: int, wanted_devices: int, counts: Range, required: int
+    order: Ints, tasks: Ints, asked: Sequence[tuple[Ints, int]], wanted: int, counts: Range, required: int
 ) -> list[int] | None:
     """Rows in the order in which they are filled."""
     if counts.low <= 1 and not required and (not counts.greedy or counts.high == 1):
         alone = tasks[order] >= wanted
-        if devices is not None:
-            alone &= devices[order] >= wanted_devices
+        for devices, count in asked:
+            alone &= devices[order] >= count
         hits = np.flatnonzero(alone)
         if len(hits):
             return [int(order[hits[0]])]
     for candidates in (order, _largest_first(order, tasks, required)):
         limit = min(counts.high, len(candidates))
         enough = _enough(tasks[candidates], wanted)
-        if devices is not None:
-            enough = max(enough, _enough(devices[candidates], wanted_devices))
+        for devices, count in asked:
+            enough = max(enough, _enough(devices[candidates], count))
         if enough <= limit:
             size = limit if counts.greedy else max(enough, counts.low)
             return [int(row) for row in candidates[: max(size, counts.low)]]

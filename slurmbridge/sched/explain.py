@@ -55,7 +55,7 @@ _DROPS: tuple[tuple[str, Change], ...] = (
     ("without --tmp", lambda s: replace(s, pn_min_tmp_mib=0) if s.pn_min_tmp_mib else None),
     (
         "without the type of its GPUs",
-        lambda s: replace(s, gpu=replace(s.gpu, type="")) if s.gpu and s.gpu.type else None,
+        lambda s: replace(s, gpu=replace(s.gpu, type="", kinds=())) if s.gpu and (s.gpu.type or s.gpu.kinds) else None,
     ),
     ("without its GPUs", lambda s: replace(s, gpu=None) if s.gpu else None),
     ("without its memory", lambda s: replace(s, memory=None) if s.memory else None),

@@ -36,10 +36,14 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """`tasks`, `devices`: how many each node could take; devices None when the job wants none."""
+    """`tasks`, `devices`: how many each node could take; devices None when the job wants none.
+
+    `kinds`: devices of each type, where those of a whole job are of several.
+    """
 
     tasks: Ints
     devices: Ints | None = None
+    kinds: tuple[Ints, ...] = ()
 
 
 def rules_of(config: ClusterConfig) -> Rules:
@@ -183,10 +187,13 @@ def capacity(
         ok &= columns.threads >= shape.threads
     if shape.tasks_per_node:
         tasks = np.minimum(tasks, shape.tasks_per_node)
-    devices = None
+    devices: Ints | None = None
+    kinds: tuple[Ints, ...] = ()
     if shape.gpu is not None:
         tasks, devices, ok = _device_bounds(shape, columns, room, free, free_memory, tasks, ok)
-    return Capacity(tasks=np.where(ok, tasks, 0), devices=devices)
+        if shape.gpu.kinds and shape.gpu.scope is GpuScope.JOB:
+            kinds = tuple(gpus.of_kinds(shape.gpu, columns, room))
+    return Capacity(tasks=np.where(ok, tasks, 0), devices=devices, kinds=kinds)
 
 
 def _shared_room(columns: NodeColumns, room: Room, share: int) -> Ints:
@@ -256,4 +263,4 @@ def devices_of_node(shape: Shape) -> int:
         return need.count
     if need.scope is GpuScope.SOCKET:
         return need.count * (shape.sockets or 1)
-    return 1
+    return len(need.kinds) or 1

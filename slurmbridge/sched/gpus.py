@@ -1,15 +1,16 @@
 """Which devices may a job have, and which of them does it get?
 
-Whole devices, a portion of a device, the same portion of several devices of one node, or so many MiB of each. A portion
-is fitted in thousandths and, beside sharers by memory, in MiB too. Shared devices are filled up before fresh ones.
+Whole devices, a portion of a device, the same portion of several devices of one node, or so many MiB of each; of one type
+or of several, which a node then has together. A portion is fitted in thousandths and, beside sharers by memory, in MiB too. Shared devices are filled up before fresh ones.
 Source: sbatch(1) --gres, --gpus*; gres.conf(5).
 """
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 
-from slurmbridge.model.job import DeviceShare, GpuNeed
+from slurmbridge.model.job import DeviceShare, GpuNeed, GpuScope
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.room import Room
 
@@ -35,7 +36,9 @@ def fitting(need: GpuNeed, columns: NodeColumns, room: Room) -> Bools:
 
 
 def available(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
-    """Devices of each node that can give one share."""
+    """Devices of each node that can give one share; of several types, those that go together."""
+    if need.kinds:
+        return _together(need, columns, room)
     if need.milli >= 1000 and not need.mib:
         if not need.type:
             return room.whole
@@ -45,8 +48,41 @@ def available(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
     return counts
 
 
-def pick(need: GpuNeed, columns: NodeColumns, room: Room, row: int, count: int) -> tuple[DeviceShare, ...]:
-    """`count` different devices of a node: the fullest that fit first, then by number. Fewer when it has fewer."""
+def of_kinds(need: GpuNeed, columns: NodeColumns, room: Room) -> list[Ints]:
+    """`available` of each of several types."""
+    return [available(_only(need, kind, count), columns, room) for kind, count in need.kinds]
+
+
+def _only(need: GpuNeed, kind: str, count: int) -> GpuNeed:
+    return msgspec.structs.replace(need, type=kind, count=count, kinds=())
+
+
+def _together(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
+    """Of a whole job's devices, what the node could add to them: none where it lacks a type. Else in full sets."""
+    free = of_kinds(need, columns, room)
+    if need.scope is GpuScope.JOB:
+        useful = [np.minimum(each, count) for each, (_, count) in zip(free, need.kinds, strict=True)]
+        return np.where(np.minimum.reduce(useful) > 0, np.add.reduce(useful), 0)
+    sets = np.minimum.reduce([each // count for each, (_, count) in zip(free, need.kinds, strict=True)])
+    together: Ints = sets * need.count
+    return together
+
+
+def pick(
+    need: GpuNeed, columns: NodeColumns, room: Room, row: int, count: int, kinds: tuple[int, ...] = ()
+) -> tuple[DeviceShare, ...]:
+    """`count` different devices of a node: the fullest that fit first, then by number. Fewer when it has fewer.
+
+    `kinds`: how many of each of several types; not given: as many as go with `count`.
+    """
+    if need.kinds:
+        counts = kinds or tuple(count * each // need.count for _, each in need.kinds)
+        found = [
+            device
+            for (kind, _), each in zip(need.kinds, counts, strict=True)
+            for device in pick(_only(need, kind, each), columns, room, row, each)
+        ]
+        return tuple(sorted(found, key=lambda device: device.index))
     if need.milli >= 1000 and not need.mib:
         return _pick_whole(need, columns, room, row, count)
     total = columns.device_mib[row]

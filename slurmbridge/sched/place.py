@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import numpy as np
 
 from slurmbridge.model.job import Allocation, DeviceShare, NodeShare
-from slurmbridge.model.request import LicenseTerm
+from slurmbridge.model.request import Exclusive, LicenseTerm
 from slurmbridge.model.tres import Tres
 from slurmbridge.sched import cpus, gpus
 from slurmbridge.sched.choose import Part, choose, with_counts
@@ -22,6 +23,7 @@ from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
 from slurmbridge.sched.screen import CPUS, MEMORY, MILLI, WHOLE
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView
+from slurmbridge.sched.topology import holds_beside
 from slurmbridge.submit.billing import billing
 
 
@@ -54,11 +56,14 @@ def place(
     allowed = alternative.nodes
     if rules.owns or rules.owner_matters:
         allowed = allowed & open_to_user(room, limits, rules)
+    alone = view.near is not None and (shape.exclusive is Exclusive.TOPO or view.partition.exclusive_topo)
+    if alone and view.near is not None:
+        allowed = allowed & view.near.idle(np.maximum(room.jobs, limits.jobs))
     found = capacity(shape, columns, limits, allowed, rules, most)
     rows = with_counts(required, alternative.counts, found, columns.order) if alternative.counts else required
     if rows is None:
         return None
-    parts = choose(shape, columns, found, rows, view.bounds, limits.cpus)
+    parts = choose(shape, columns, found, rows, view.bounds, limits.cpus, view.near)
     if parts is None:
         return None
     shares: list[NodeShare] = []
@@ -76,7 +81,7 @@ def place(
         tres=tres_of(nodes, licenses, view, tracked, rules),
         licenses=licenses,
     )
-    return Placement(allocation=allocation, holds=tuple(holds))
+    return Placement(allocation=allocation, holds=(*holds, *holds_beside(view.near, holds)) if alone else tuple(holds))
 
 
 def candidates(shape: Shape, columns: NodeColumns, room: Room, allowed: Bools, rules: Rules, part: Part) -> list[int]:
@@ -162,7 +167,7 @@ def _node(
             if not mask:
                 return None
     if shape.gpu is not None and (not whole or shape.gpu.milli < 1000 or shape.gpu.mib):
-        devices = gpus.pick(shape.gpu, columns, limits, row, part.devices)
+        devices = gpus.pick(shape.gpu, columns, limits, row, part.devices, part.kinds)
         if len(devices) < part.devices:
             return None
     asked = memory_of_node(shape, count, part.devices, total_memory)

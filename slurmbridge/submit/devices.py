@@ -259,14 +259,24 @@ def need(request: JobRequest, wish: Wish, tally: Tally) -> GpuNeed | Refused | N
     scope, counts = _scope(request, wish, tally)
     if scope is None or not counts.milli:
         return None
-    kinds = [kind for kind, _ in counts.by_type]
-    if len(kinds) > 1:
-        return bad_gres(f"GPUs of several types in one job ({', '.join(kinds)}) are not supported")
-    kind, milli = counts.by_type[0]
+    return need_of(scope, counts.by_type, request.gpu_fraction_milli, request.gpu_memory_mib or 0)
+
+
+def need_of(
+    scope: GpuScope, by_type: tuple[tuple[str, int], ...], fraction: int | None = None, mib: int = 0
+) -> GpuNeed | Refused:
+    """`by_type`: thousandths of each type; less than a device is a portion of one. `fraction`, `mib`: of each device."""
+    kind, milli = by_type[0]
+    each = 1000 if fraction is None else fraction
+    if len(by_type) > 1:
+        portions = [kind for kind, milli in by_type if milli % 1000]
+        if portions:
+            return bad_gres(f"A portion of a GPU ({portions[0]}) beside GPUs of other types is not supported")
+        kinds = tuple((kind, milli // 1000) for kind, milli in by_type)
+        return GpuNeed(scope=scope, count=sum(count for _, count in kinds), milli=each, mib=mib, kinds=kinds)
     if milli < 1000:
         return GpuNeed(scope=scope, count=1, type=kind, milli=milli)
-    each = request.gpu_fraction_milli if request.gpu_fraction_milli is not None else 1000
-    return GpuNeed(scope=scope, count=counts.devices, type=kind, milli=each, mib=request.gpu_memory_mib or 0)
+    return GpuNeed(scope=scope, count=-(-milli // 1000), type=kind, milli=each, mib=mib)
 
 
 def _scope(request: JobRequest, wish: Wish, tally: Tally) -> tuple[GpuScope | None, Counts]:
