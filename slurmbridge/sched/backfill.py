@@ -209,11 +209,15 @@ class Horizon:
         fits: Callable[[float, Room, Room], Placement | None],
         *,
         only_grows: bool = True,
+        more: Sequence[float] = (),
     ) -> tuple[float, Placement] | None:
-        """The first time within `window_s` at which `fits(when, room, least room over the run)` gives a placement."""
+        """The first time within `window_s` at which `fits(when, room, least room over the run)` gives a placement.
+
+        `more`: times at which it may fit although nothing ends.
+        """
         releases = self._all_releases()
         times = np.unique(
-            np.concatenate([releases.times(), [each.end for each in self.reserved if math.isfinite(each.end)]])
+            np.concatenate([releases.times(), [each.end for each in self.reserved if math.isfinite(each.end)], more])
         )
         times = times[(times > self._now) & (times <= self._now + window_s)]
         low, high = 0, len(times) - 1

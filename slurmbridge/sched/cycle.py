@@ -31,6 +31,7 @@ __all__ = ["Memo", "estimate", "plan_cycle"]
 
 def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo) -> tuple[Plan, Memo]:
     """What starts now, why the rest waits, and what may be kept for the next cycle."""
+    snapshot = snapshot.at(now)
     memo = refreshed(memo, snapshot, config)
     pending = snapshot.pending
     priorities = priority.compute(pending, memo.points, config, now)
@@ -70,7 +71,7 @@ def _wake_at(snapshot: Snapshot, now: float) -> float | None:
     """The next time at which something may start or end although nothing happened."""
     rows = snapshot.pending.rows
     edges = [edge for each in snapshot.reservations for edge in (each.start_time, each.end_time) if edge > now]
-    for name in ("begin", "eligible", "deadline"):
+    for name in ("begin", "eligible", "deadline", "switch"):
         later = rows[name][(rows[name] > now) & (rows[name] < float("inf"))]
         if len(later):
             edges.append(float(later.min()))

@@ -345,9 +345,7 @@ class Session:
             return self._place(job, wish, view, room, least, (), length, None, when)
 
         steady = not (self._owned or self.snapshot.reservations)
-        found = self.horizon.earliest(
-            length, self._settings.window_s, fits, only_grows=steady, more=(gives_up,)
-        )
+        found = self.horizon.earliest(length, self._settings.window_s, fits, only_grows=steady, more=(gives_up,))
         if found is not None:
             self.horizon.promise(job.job_id, found[0], length, found[1])
             self._screen_again()
@@ -448,10 +446,13 @@ class Session:
 
         def fits_empty(usable_only: bool) -> bool:
             if usable_only and fits_one(shape, columns, site.alternatives[0].nodes):
+        patient = (
+            msgspec.structs.replace(shape, switches=0) if shape.switches else shape
+        )  # it waits for switches in vain
                 return True
             return any(
                 choose(
-                    shape,
+                    patient,
                     columns,
                     capacity(shape, columns, empty, each.nodes, rules),
                     site.required,
@@ -460,6 +461,7 @@ class Session:
                 )
                 is not None
                 for each in (site.alternatives if usable_only else site.anywhere)
+                    view.near,
             )
 
         found = reasons.of_misfit(site, columns, fits_empty)

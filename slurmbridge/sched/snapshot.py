@@ -17,15 +17,17 @@ from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta, Plan, Reservation
+from slurmbridge.model.request import Exclusive
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.sched.choose import Bounds
 from slurmbridge.sched.columns import Bools, NodeColumns, build, with_changes
 from slurmbridge.sched.eligibility import time_limit
 from slurmbridge.sched.held import Held, end_of
-from slurmbridge.sched.pending import NEVER, Pending
+from slurmbridge.sched.pending import NEVER, Pending, switch_wait_end
 from slurmbridge.sched.preemption import leaving_at
 from slurmbridge.sched.room import Hold, Room, empty_room, holds_of
 from slurmbridge.sched.shape import Shape, ShapeTable
+from slurmbridge.sched.topology import Near, holds_beside, near_of
 
 _SHARING = ("FORCE", "YES")
 
@@ -41,6 +43,7 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     forced: bool = False
     exclusive: bool = False
     bounds: Bounds = Bounds()
+    near: Near | None = None  # its topology; None: all nodes are equally near
 
 
 class Waiting(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -212,9 +215,33 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 share=max(share, 1) if word in _SHARING else 1,
                 forced=word == "FORCE",
                 bounds=Bounds(partition.min_nodes, partition.max_nodes, partition.lln or by_load),
-                exclusive=word == "EXCLUSIVE" or whole_nodes,
+                exclusive=word == "EXCLUSIVE" or whole_nodes or partition.exclusive_topo,
+                near=self._near(partition),
             )
         return msgspec.structs.replace(self, partitions=views, fixed_mark=object())
+
+    def _near(self, partition: Partition) -> Near | None:
+        """Columns of a partition's topology, those that are known as far as they hold."""
+        topology, columns = self.config.topology_of(partition), self.columns
+        for view in self.partitions.values():
+            if view.near is not None and view.near.names is columns.names and view.near.topology is topology:
+                return view.near
+        return near_of(topology, columns, self.config.topology_param)
+
+    def at(self, now: float) -> Self:
+        """The snapshot with jobs that have waited long enough for few switches taking any number of them."""
+        rows = self.pending.rows
+        over = np.flatnonzero(rows["switch"] <= now)
+        if not len(over):
+            return self
+        waiting, groups, switch = dict(self.waiting), rows["group"].copy(), rows["switch"].copy()
+        for row in over.tolist():
+            groups[row], shape = self.shapes.relaxed[int(groups[row])]
+            job_id = int(rows["id"][row])
+            waiting[job_id] = Waiting(job=waiting[job_id].job, shape=shape, group=int(groups[row]))
+        switch[over] = math.inf
+        pending = self.pending.regrouped(groups.tolist(), switch.tolist())
+        return msgspec.structs.replace(self, waiting=waiting, pending=pending)
 
     def _running(self, job: Job, columns: NodeColumns) -> Running:
         view = self.partitions.get(job.allocation.partition) if job.allocation is not None else None
@@ -225,6 +252,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             owner=view is not None and view.partition.exclusive_user,
             shares=view is not None and view.share > 1 and (view.forced or job.spec.oversubscribe),
         )
+        if view is not None and holds and (view.partition.exclusive_topo or job.spec.exclusive is Exclusive.TOPO):
+            known = columns is self.columns
+            topology = self.config.topology_of(view.partition)
+            near = view.near if known else near_of(topology, columns, self.config.topology_param)
+            holds += holds_beside(near, holds)
         limit = time_limit(job, view.partition) if view is not None else job.spec.time_limit
         ending = JobFlag.COMPLETING in job.flags or job.state is not JobState.RUNNING
         leaving = leaving_at(job)
@@ -272,7 +304,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             shapes = ShapeTable()
             again = {job_id: waiting_of(each.job, shapes) for job_id, each in waiting.items()}
             groups = [again[job_id].group for job_id in pending.rows["id"].tolist()]
-            changes |= {"waiting": again, "shapes": shapes, "pending": pending.regrouped(groups)}
+            ends = [switch_wait_end(again[job_id].job) for job_id in pending.rows["id"].tolist()]
+            changes |= {"waiting": again, "shapes": shapes, "pending": pending.regrouped(groups, ends)}
         if leaving or coming:
             changes["on_node"], changes["room"] = self._with_holds(leaving, coming)
             fresh_held = Held.of((each.job.job_id, each.end, each.holds) for each in coming)

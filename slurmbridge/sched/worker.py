@@ -32,7 +32,7 @@ class Planner:
         match request:
             case frames.CycleRequest():
                 started = time.perf_counter()
-                self._snapshot = self._snapshot.apply(request.delta)
+                self._snapshot = self._snapshot.apply(request.delta).at(request.now)
                 self._planned_at = request.now
                 plan, self._memo = plan_cycle(self._snapshot, self._snapshot.config, request.now, self._memo)
                 self._snapshot = self._snapshot.noted(plan)
