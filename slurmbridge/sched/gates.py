@@ -110,6 +110,36 @@ def may_take(
     return True
 
 
+def concerns(
+    ledger: Ledger, shares: Sequence[Vector], leaf: int, ask: Vector, pieces: Iterable[tuple[int, Vector]]
+) -> bool:
+    """Is every piece taken because of something that the leaf asks for? From a queue that holds, of that, more than its
+    share, or more than its quota while the leaf's side stays inside its own. What is not rationed is nobody's due.
+    """
+    tree = ledger.tree
+    wants = [resource for resource in range(3) if ask[resource] > 0]
+    remaining: dict[int, Vector] = {}
+    for victim, lost in pieces:
+        mine, theirs = tree.where_they_part(leaf, victim)
+        held, bound, quota = (
+            remaining.get(theirs, ledger.allocated[theirs]),
+            allocatable(tree, shares, theirs),
+            tree.quota,
+        )
+        if not any(
+            held[resource] > bound[resource] + TOLERANCE
+            or (
+                held[resource] > quota[theirs][resource] + TOLERANCE
+                and ledger.allocated[mine][resource] + ask[resource] <= quota[mine][resource] + TOLERANCE
+            )
+            for resource in wants
+        ):
+            return False
+        for queue in tree.paths[victim]:
+            remaining[queue] = minus(remaining.get(queue, ledger.allocated[queue]), lost)
+    return True
+
+
 def stays_less_saturated(
     mine: Vector, my_share: Vector, theirs: Vector, their_share: Vector, involved: Iterable[int], multiplier: float
 ) -> bool:

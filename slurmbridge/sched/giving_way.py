@@ -36,6 +36,19 @@ MOST = 4096
 CONSOLIDATION_VICTIMS = 16
 
 
+_Wanted = tuple[bool, bool, bool]
+
+
+def _wanted(ask: Vector) -> _Wanted:
+    return ask[0] > 0, ask[1] > 0, ask[2] > 0
+
+
+def _is_above(market: Market, queue: int, wanted: _Wanted) -> bool:
+    held, quota = market.ledger.allocated[queue], market.pool.tree.quota[queue]
+    bound = allocatable(market.pool.tree, market.shares, queue)
+    return any(wanted[r] and held[r] > min(bound[r], quota[r]) + TOLERANCE for r in range(3))
+
+
 class Ways(msgspec.Struct, kw_only=True):
     """What a cycle takes from whom."""
 
@@ -53,8 +66,10 @@ class GivingWay:
         self._served = self._being_served()
         self._kinds: dict[object, int] = {}
         self._victim_kinds: dict[int, tuple[Ints, list[Job], dict[object, Bools]]] = {}  # by maker
-        self._above: dict[int, Bools] = {}  # pool -> queues that hold more than they may keep
-        self._others: dict[int, Ints] = {}  # leaf -> the ancestor of each queue that stands against it
+        self._above: dict[tuple[int, _Wanted], Bools] = {}  # queues of a pool that hold more of that than they may keep
+        self._others: dict[
+            tuple[int, int], Ints
+        ] = {}  # pool, leaf -> the ancestor of each queue that stands against it
 
     def seek(self) -> Ways:
         """Through everything that waits for room."""
@@ -185,9 +200,11 @@ class GivingWay:
         each = self.walk.waiting(place)
         may_go = self.walk.preemptible(each.job)
         if gates.may_reclaim(market.ledger, market.shares, leaf, ask, may_go):
-            allowed = self._above_share(market, maker, leaf)
+            allowed = self._above_share(market, maker, leaf, ask)
             rule = self._reclaim_rule(market, leaf, ask, may_go)
-            found = maker.find(each, self.walk.view(place), allowed, rule, self._kind("reclaim", leaf, may_go))
+            found = maker.find(
+                each, self.walk.view(place), allowed, rule, self._kind("reclaim", leaf, may_go, _wanted(ask))
+            )
             if found is not None:
                 self._take(place, found, maker, "reclaim")
                 return True
@@ -196,22 +213,18 @@ class GivingWay:
     def _kind(self, *key: object) -> int:
         return self._kinds.setdefault(key, len(self._kinds))
 
-    def _above_share(self, market: Market, maker: RoomMaker, leaf: int) -> Bools:
-        """Victims of queues that hold more than their share, or of which the reclaimer's branch may ask by its quota."""
-        tree = market.pool.tree
-        against = self._others.get(leaf)
+    def _above_share(self, market: Market, maker: RoomMaker, leaf: int, ask: Vector) -> Bools:
+        """Victims of queues that hold more than their share or quota of something that is asked for."""
+        tree, wanted = market.pool.tree, _wanted(ask)
+        against = self._others.get((market.pool.number, leaf))
         if against is None:
             found = [tree.where_they_part(leaf, other)[1] if other != leaf else -1 for other in range(len(tree))]
-            against = self._others[leaf] = np.array(found, dtype=np.int64)
-        above = self._above.get(market.pool.number)
+            against = self._others[market.pool.number, leaf] = np.array(found, dtype=np.int64)
+        above = self._above.get((market.pool.number, wanted))
         if above is None:
-            found = [self._is_above(market, queue) for queue in range(len(tree))]
-            above = self._above[market.pool.number] = np.array(found, dtype=np.bool_)
+            over = [_is_above(market, queue, wanted) for queue in range(len(tree))]
+            above = self._above[market.pool.number, wanted] = np.array(over, dtype=np.bool_)
         return ((against >= 0) & above[against])[maker.victims.leaf]
-
-    def _is_above(self, market: Market, queue: int) -> bool:
-        held, tree = market.ledger.allocated[queue], market.pool.tree
-        return gates.keeps_fair_share(tree, market.shares, queue, held) or not fits(held, tree.quota[queue])
 
     def _charge(self, job: Job, holds: Sequence[Hold], sign: int = 1) -> None:
         """A job gains or loses these."""
@@ -225,17 +238,18 @@ class GivingWay:
     def _count(self, market: Market, leaf: int, amount: Vector, may_go: bool, sign: int) -> None:
         """Whether the queues on the path are above their share is looked at again."""
         market.ledger.add(leaf, amount, may_go, sign)
-        above = self._above.get(market.pool.number)
-        if above is not None:
-            for queue in market.pool.tree.paths[leaf]:
-                above[queue] = self._is_above(market, queue)
+        for (number, wanted), above in self._above.items():
+            for queue in market.pool.tree.paths[leaf] if number == market.pool.number else ():
+                above[queue] = _is_above(market, queue, wanted)
 
     def _reclaim_rule(self, market: Market, leaf: int, ask: Vector, may_go: bool) -> Rule:
         def allowed(victims: Sequence[Victim], placement: Placement | None) -> bool:
             more = ask if placement is None else self._amount(market, placement)
-            pieces = ((victim.leaf, victim.charge) for victim in sorted(victims, key=lambda each: each.cost))
-            return gates.may_reclaim(market.ledger, market.shares, leaf, more, may_go) and gates.may_take(
-                market.ledger, market.shares, leaf, more, may_go, pieces
+            pieces = [(victim.leaf, victim.charge) for victim in sorted(victims, key=lambda each: each.cost)]
+            return (
+                gates.may_reclaim(market.ledger, market.shares, leaf, more, may_go)
+                and gates.concerns(market.ledger, market.shares, leaf, ask, pieces)
+                and gates.may_take(market.ledger, market.shares, leaf, more, may_go, pieces)
             )
 
         return allowed

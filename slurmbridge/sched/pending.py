@@ -94,7 +94,9 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if fresh:
             added = np.array([_row(job, group, self.codes) for job, group in fresh], dtype=ROW)
             at, here = _places(self.rows["id"], added["id"].tolist())
-            added["kept"][here] = np.maximum(added["kept"][here], self.rows["kept"][at])  # only the planner knows that
+            before = self.rows[at]
+            same = before["count"] == added["count"][here]  # of an array it was kept for one task
+            added["kept"][here] = np.where(same, before["kept"], NEVER)  # only the planner knows that
             kept = np.concatenate([kept, added])
             ids = kept["id"]
             if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():

@@ -183,12 +183,14 @@ class Walk:
             return
         at = self.entries.rows[chosen]
         order = np.lexsort((chosen, rows["start"][at], ~(kept[at] != NEVER)))
+        served: set[int] = set()  # of an array one task
         for place in chosen[order].tolist():
-            if self.rows[place] in self.done or not self._has_part(place):
+            row = self.rows[place]
+            if row in self.done or row in served or not self._has_part(place):
                 continue
             market, leaf, ask = self._queue_of(place)
-            self.look(place, market, leaf, ask)
-            row = self.rows[place]
+            if self.look(place, market, leaf, ask):
+                served.add(row)
             promised = self.board.promised(row)
             if promised is not None and kept[row] != NEVER:
                 self.standing.append(Nomination(job_id=self._ids[row], start=promised[0], nodes=promised[1]))

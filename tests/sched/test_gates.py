@@ -105,3 +105,15 @@ def test_restoring_a_mark_brings_every_row_back(changes: list[tuple[str, float, 
         ledger.add(tree.index[name], gpu(count), preemptible)
     ledger.restore(mark)
     assert (ledger.allocated, ledger.allocated_np) == before
+
+
+def test_nothing_is_taken_for_what_is_not_rationed_or_not_asked_for() -> None:
+    tree, ledger = site(c=5)
+    shares = [gpu(8), gpu(8), gpu(3), gpu(3), gpu(3)]
+    leaf, pieces = tree.index["a"], [(tree.index["c"], gpu(1)), (tree.index["c"], gpu(1))]
+    assert gates.concerns(ledger, shares, leaf, gpu(4), pieces[:1])  # inside its quota against one above it
+    assert not gates.concerns(ledger, shares, leaf, gpu(4.5), pieces[:1])  # e holds 5, its share is 8
+    shares[1] = gpu(4)
+    assert gates.concerns(ledger, shares, leaf, gpu(4.5), pieces[:1])
+    assert not gates.concerns(ledger, shares, leaf, gpu(4.5), pieces)  # the second would be inside the share
+    assert not gates.concerns(ledger, shares, leaf, (4.0, 4.0, 0.0), pieces[:1])
