@@ -443,12 +443,12 @@ class Session:
         if self._empty is None:
             self._empty = empty_room(columns)
         empty, rules = self._empty, self._rules_for(job, shape, view)
-
-        def fits_empty(usable_only: bool) -> bool:
-            if usable_only and fits_one(shape, columns, site.alternatives[0].nodes):
         patient = (
             msgspec.structs.replace(shape, switches=0) if shape.switches else shape
         )  # it waits for switches in vain
+
+        def fits_empty(usable_only: bool) -> bool:
+            if usable_only and fits_one(shape, columns, site.alternatives[0].nodes):
                 return True
             return any(
                 choose(
@@ -458,10 +458,10 @@ class Session:
                     site.required,
                     view.bounds,
                     empty.cpus,
+                    view.near,
                 )
                 is not None
                 for each in (site.alternatives if usable_only else site.anywhere)
-                    view.near,
             )
 
         found = reasons.of_misfit(site, columns, fits_empty)
