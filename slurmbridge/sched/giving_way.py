@@ -22,6 +22,7 @@ from slurmbridge.sched.evictable import Victim, Victims, cost_of, frees_of
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
 from slurmbridge.sched.market import Market, charges
 from slurmbridge.sched.order import ACROSS
+from slurmbridge.sched.payers import Payers
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.preemption import REQUEUE, Rules
 from slurmbridge.sched.queues import TOLERANCE, ZERO, Vector, fits, plus
@@ -43,12 +44,6 @@ def _wanted(ask: Vector) -> _Wanted:
     return ask[0] > 0, ask[1] > 0, ask[2] > 0
 
 
-def _is_above(market: Market, queue: int, wanted: _Wanted) -> bool:
-    held, quota = market.ledger.allocated[queue], market.pool.tree.quota[queue]
-    bound = allocatable(market.pool.tree, market.shares, queue)
-    return any(wanted[r] and held[r] > min(bound[r], quota[r]) + TOLERANCE for r in range(3))
-
-
 class Ways(msgspec.Struct, kw_only=True):
     """What a cycle takes from whom."""
 
@@ -66,10 +61,10 @@ class GivingWay:
         self._served = self._being_served()
         self._kinds: dict[object, int] = {}
         self._victim_kinds: dict[int, tuple[Ints, list[Job], dict[object, Bools]]] = {}  # by maker
-        self._above: dict[tuple[int, _Wanted], Bools] = {}  # queues of a pool that hold more of that than they may keep
-        self._others: dict[
-            tuple[int, int], Ints
-        ] = {}  # pool, leaf -> the ancestor of each queue that stands against it
+        self._payers_of: dict[int, Payers] = {}  # by pool
+        self._unmovable: set[tuple[int, int]] = (
+            set()
+        )  # (shape, partition) for which nothing can be moved out of the way
 
     def seek(self) -> Ways:
         """Through everything that waits for room."""
@@ -200,7 +195,7 @@ class GivingWay:
         each = self.walk.waiting(place)
         may_go = self.walk.preemptible(each.job)
         if gates.may_reclaim(market.ledger, market.shares, leaf, ask, may_go):
-            allowed = self._above_share(market, maker, leaf, ask)
+            allowed = self._payers(market).of(leaf, ask)[maker.victims.leaf]
             rule = self._reclaim_rule(market, leaf, ask, may_go)
             found = maker.find(
                 each, self.walk.view(place), allowed, rule, self._kind("reclaim", leaf, may_go, _wanted(ask))
@@ -213,18 +208,11 @@ class GivingWay:
     def _kind(self, *key: object) -> int:
         return self._kinds.setdefault(key, len(self._kinds))
 
-    def _above_share(self, market: Market, maker: RoomMaker, leaf: int, ask: Vector) -> Bools:
-        """Victims of queues that hold more than their share or quota of something that is asked for."""
-        tree, wanted = market.pool.tree, _wanted(ask)
-        against = self._others.get((market.pool.number, leaf))
-        if against is None:
-            found = [tree.where_they_part(leaf, other)[1] if other != leaf else -1 for other in range(len(tree))]
-            against = self._others[market.pool.number, leaf] = np.array(found, dtype=np.int64)
-        above = self._above.get((market.pool.number, wanted))
-        if above is None:
-            over = [_is_above(market, queue, wanted) for queue in range(len(tree))]
-            above = self._above[market.pool.number, wanted] = np.array(over, dtype=np.bool_)
-        return ((against >= 0) & above[against])[maker.victims.leaf]
+    def _payers(self, market: Market) -> Payers:
+        found = self._payers_of.get(market.pool.number)
+        if found is None:
+            found = self._payers_of[market.pool.number] = Payers(market)
+        return found
 
     def _charge(self, job: Job, holds: Sequence[Hold], sign: int = 1) -> None:
         """A job gains or loses these."""
@@ -238,9 +226,9 @@ class GivingWay:
     def _count(self, market: Market, leaf: int, amount: Vector, may_go: bool, sign: int) -> None:
         """Whether the queues on the path are above their share is looked at again."""
         market.ledger.add(leaf, amount, may_go, sign)
-        for (number, wanted), above in self._above.items():
-            for queue in market.pool.tree.paths[leaf] if number == market.pool.number else ():
-                above[queue] = _is_above(market, queue, wanted)
+        payers = self._payers_of.get(market.pool.number)
+        if payers is not None:
+            payers.changed(leaf)
 
     def _reclaim_rule(self, market: Market, leaf: int, ask: Vector, may_go: bool) -> Rule:
         def allowed(victims: Sequence[Victim], placement: Placement | None) -> bool:
@@ -314,7 +302,8 @@ class GivingWay:
         """Only runs that are begun again by themselves are moved, and only where all of them have another place."""
         each, view = self.walk.waiting(place), self.walk.view(place)
         free = market.total[2] - sum(market.ledger.allocated[queue][2] for queue in market.pool.tree.roots)
-        if not ask[2] or free < ask[2] - TOLERANCE or not self._inside(market, leaf, ask):
+        key = each.shape.number, view.number
+        if not ask[2] or free < ask[2] - TOLERANCE or key in self._unmovable or not self._inside(market, leaf, ask):
             return False
         allowed = maker.victims.begin_again
 
@@ -329,6 +318,7 @@ class GivingWay:
         start = maker.take(found, each.job.job_id, self.session.fate(each, view).length, 0.0)
         moved = [self._other_place(victim.running, start) for victim in found.victims]
         if not all(placement is not None for placement in moved):
+            self._unmovable.add(key)  # others would find even less
             self.session.restore(mark)
             maker.give_back(found)
             return False

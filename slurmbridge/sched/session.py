@@ -22,7 +22,7 @@ from slurmbridge.sched.backfill import Horizon
 from slurmbridge.sched.choose import Part, choose
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked, ends_too_late, time_limit
-from slurmbridge.sched.fates import Fate, fate_of, length_of
+from slurmbridge.sched.fates import Fate, cuts, fate_of, length_of
 from slurmbridge.sched.fit import Rules, capacity, fits_one, rules_of
 from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.memo import Memo
@@ -67,6 +67,8 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     counters: Counters | None
     owned: bool
     cpus_of: dict[int, Ints]
+    too_long: dict[_Key, float]
+    least: dict[int, NDArray[np.float64]]
 
 
 class Session:
@@ -193,7 +195,9 @@ class Session:
         known = self._too_long.get(key) if without is None else None
         if known is not None and length >= known:
             return self._misfit(job, shape, view)
-        if fate.alone is not None and without is None and not self._owned and not self.snapshot.reservations:
+        if fate.whole > length:
+            placement = self._shortened(job, shape, view, fate, licenses, without)
+        elif fate.alone is not None and without is None and not self._owned and not self.snapshot.reservations:
             placement = self._first_node(job, shape, view, fate, licenses)
         else:
             room, limits = self.horizon.room, self.horizon.limits(length)
@@ -216,6 +220,28 @@ class Session:
             if key[2] == -1 and shape.number < len(least):  # else a shape that only a question has
                 least[shape.number] = np.fmin(least[shape.number], length)
         return self._misfit(job, shape, view)
+
+    def _shortened(
+        self,
+        job: Job,
+        shape: Shape,
+        view: PartitionView,
+        fate: Fate,
+        licenses: tuple[LicenseTerm, ...],
+        without: Bools | None,
+    ) -> Placement | None:
+        """A job with --time-min: for its whole limit where that fits, else for the longest time that does."""
+        for length in cuts(job, fate, self.now, self._stops()):
+            limits = self.horizon.limits(length)
+            found = self._place(job, shape, view, self.horizon.room, limits, licenses, length, without)
+            if found is not None:
+                return found if length >= fate.whole else msgspec.structs.replace(found, minutes=int(length // 60))
+        return None
+
+    def _stops(self) -> list[float]:
+        """When something begins that a run may have to be gone for."""
+        reservations = [each.start_time for each in self.snapshot.reservations]
+        return [*reservations, *(each.start for each in self.horizon.reserved)]
 
     def _first_node(
         self, job: Job, shape: Shape, view: PartitionView, fate: Fate, licenses: tuple[LicenseTerm, ...]
@@ -253,7 +279,7 @@ class Session:
 
     def start(self, waiting: Waiting, view: PartitionView, placement: Placement) -> None:
         """The job has this now."""
-        length = self.fate(waiting, view).length
+        length = self.fate(waiting, view).whole if placement.minutes is None else 60.0 * placement.minutes
         self.horizon.start(placement.holds, self.now + length)
         self._owned = self._owned or any(hold.owner != NO_OWNER for hold in placement.holds)
         used = self._cpus_of.get(view.number)
@@ -275,6 +301,8 @@ class Session:
             counters=self._counters.copy() if self._counters is not None else None,
             owned=self._owned,
             cpus_of={number: used.copy() for number, used in self._cpus_of.items()},
+            too_long=dict(self._too_long),
+            least={number: least.copy() for number, least in self._least.items()},
         )
 
     def restore(self, mark: Mark) -> None:
@@ -283,10 +311,9 @@ class Session:
         self._licenses = dict(mark.licenses)
         self._counters = mark.counters.copy() if mark.counters is not None else None
         self._owned = mark.owned
-        self._too_long.clear()
-        self._least.clear()
+        self._too_long = dict(mark.too_long)
+        self._least = {number: least.copy() for number, least in mark.least.items()}
         self._candidates.clear()
-        self.settled.clear()
         self._cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
 
     def wait(
@@ -336,9 +363,8 @@ class Session:
         """Reserve the earliest start."""
         job, shape = waiting.job, waiting.shape
         length = length_of(job, view)
-        gives_up, looser = switch_wait_end(job) if shape.switches else math.inf, shape
-        if gives_up < math.inf:
-            looser = self.snapshot.shapes.relaxed[waiting.group][1]
+        gives_up = switch_wait_end(job) if shape.switches else math.inf
+        looser = msgspec.structs.replace(shape, switches=0) if gives_up < math.inf else shape
 
         def fits(when: float, room: Room, least: Room) -> Placement | None:
             wish = shape if when < gives_up else looser
@@ -443,9 +469,7 @@ class Session:
         if self._empty is None:
             self._empty = empty_room(columns)
         empty, rules = self._empty, self._rules_for(job, shape, view)
-        patient = (
-            msgspec.structs.replace(shape, switches=0) if shape.switches else shape
-        )  # it waits for switches in vain
+        patient = msgspec.structs.replace(shape, switches=0) if shape.switches else shape  # it may wait in vain
 
         def fits_empty(usable_only: bool) -> bool:
             if usable_only and fits_one(shape, columns, site.alternatives[0].nodes):
