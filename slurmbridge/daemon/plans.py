@@ -251,7 +251,8 @@ class Plans:
                 if rest is not None:
                     core.place(rest)
                     records.append(rest)
-            running = starts.start(job, item.allocation, core.memory.partition(item.allocation.partition), now)
+            partition = core.memory.partition(item.allocation.partition)
+            running = starts.start(job, item.allocation, partition, now, cut_to=item.time_limit)
             core.place(running)
             records.append(running)
             started.append(running)

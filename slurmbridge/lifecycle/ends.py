@@ -127,6 +127,9 @@ def _requeued(
     hold = death is Death.REQUEUE_HOLD
     again = replace(
         job,
+        spec=replace(job.spec, time_limit=job.whole_limit) if job.is_cut else job.spec,
+        is_cut=False,
+        whole_limit=None,
         restarts=job.restarts + 1,
         state=JobState.PENDING,
         flags=frozenset({JobFlag.REQUEUE_HOLD}) if hold else frozenset(),

@@ -35,8 +35,12 @@ def effective_limit(job: Job, partition: Partition | None) -> int | None:
     return None if limit is None or limit == UNLIMITED else limit
 
 
-def start(job: Job, allocation: Allocation, partition: Partition | None, now: float) -> Job:
-    """The record of the run from now on."""
+def start(
+    job: Job, allocation: Allocation, partition: Partition | None, now: float, *, cut_to: int | None = None
+) -> Job:
+    """The record of the run from now on. `cut_to`: its time limit in minutes, where that is shortened to fit."""
+    if cut_to is not None:
+        job = replace(job, is_cut=True, whole_limit=job.spec.time_limit, spec=replace(job.spec, time_limit=cut_to))
     limit = effective_limit(job, partition)
     return replace(
         job,

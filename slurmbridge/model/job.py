@@ -240,6 +240,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         ""  # why a running job is being ended: "cancel", "timeout", "requeue", "requeue_hold", "node_fail"
     )
     time_limit_end: float | None = None  # when the limit falls due, wall clock (display)
+    is_cut: bool = False  # the run's limit was shortened (--time-min)
+    whole_limit: int | None = None  # of a run that was cut: what comes back when the job is requeued
     usage: Usage | None = None  # of the whole run, from the supervisors
     charge: Charge | None = None  # of a run that ended
     time_mailed: int = 0  # percent of the time limit that a message told of

@@ -54,6 +54,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     array_task_id: int | None = None
     allocation: Allocation
     explanation: str = ""
+    time_limit: int | None = None  # minutes, where the limit is shortened to fit (--time-min)
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

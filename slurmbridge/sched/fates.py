@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
@@ -25,7 +26,8 @@ class Fate(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     blocked: Blocked | None  # shut out by the partition
     plain: bool  # nothing but free space, limits and quotas can stop it
-    length: float  # seconds a run may take at most
+    length: float  # seconds that a run needs at least: its limit, or --time-min
+    whole: float  # seconds a run may take at most
     alone: Part | None  # what the one node of such a job must give, when the first node that has it is the choice
 
 
@@ -33,6 +35,16 @@ def length_of(job: Job, view: PartitionView) -> float:
     """Seconds a run may take at most."""
     limit = time_limit(job, view.partition)
     return math.inf if limit is None else 60.0 * limit
+
+
+def cuts(job: Job, fate: Fate, now: float, stops: Iterable[float]) -> Iterator[float]:
+    """The lengths in seconds that a job with --time-min may run for, longest first: its limit, and up to each stop."""
+    most = fate.whole
+    if job.spec.deadline is not None:
+        most = min(most, (job.spec.deadline - now) // 60 * 60.0)
+    yield most
+    shorter = {(stop - now) // 60 * 60.0 for stop in stops}
+    yield from sorted((length for length in shorter if fate.length <= length < most), reverse=True)
 
 
 class Pairs(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -85,9 +97,11 @@ def fate_of(job: Job, shape: Shape, view: PartitionView, alones: Alones) -> Fate
     key = shape.number, view.number
     if simple and key not in alones:
         alones[key] = alone(shape, view.bounds)
+    whole, least = length_of(job, view), job.spec.time_min
     return Fate(
         blocked=of_partition(job, partition, view.size),
         plain=plain,
-        length=length_of(job, view),
+        length=whole if least is None else min(60.0 * least, whole),
+        whole=whole,
         alone=alones[key] if simple else None,
     )

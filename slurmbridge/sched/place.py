@@ -32,6 +32,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     allocation: Allocation
     holds: tuple[Hold, ...]
+    minutes: int | None = None  # the run's time limit, where it was shortened to fit (--time-min)
 
 
 def place(

@@ -63,7 +63,7 @@ def start_single(session: Session, waiting: Waiting, view: PartitionView, starts
     starts.books.charge(job, found.holds)
     if job.array_job_id and job.array_task_id is not None:
         starts.begun(waiting).add(job.array_task_id)
-    starts.made.append(Start(job_id=job.job_id, allocation=found.allocation))
+    starts.made.append(Start(job_id=job.job_id, allocation=found.allocation, time_limit=found.minutes))
     return None
 
 
@@ -90,7 +90,9 @@ def start_array(
             starts.books.charge(job, found.holds)
             begun.add(task)
             made += 1
-            starts.made.append(Start(job_id=job.job_id, array_task_id=task, allocation=found.allocation))
+            starts.made.append(
+                Start(job_id=job.job_id, array_task_id=task, allocation=found.allocation, time_limit=found.minutes)
+            )
             if room is not None:
                 room -= 1
     return None
@@ -117,7 +119,8 @@ def start_het(session: Session, group: Sequence[Waiting], starts: Starts) -> Blo
             starts.books.charge(waiting.job, placement.holds)
             for hold in placement.holds:
                 used[hold.row] = True
-            placed.append((waiting.job.het_offset, Start(job_id=waiting.job.job_id, allocation=placement.allocation)))
+            start = Start(job_id=waiting.job.job_id, allocation=placement.allocation, time_limit=placement.minutes)
+            placed.append((waiting.job.het_offset, start))
         else:
             starts.made.extend(start for _, start in sorted(placed, key=lambda each: each[0]))
             return None

@@ -157,7 +157,7 @@ OPTIONS = (
     ('thread-spec', '', 'required', ('SLURM_THREAD_SPEC',), 'thread_spec', 'count', 'recorded', "Reserved cores are the administrator's; AllowSpecResourcesUsage is off, and Slurm then leaves it out too."),
     ('threads-per-core', '', 'required', ('SLURM_THREADS_PER_CORE',), 'threads_per_core', 'count', 'honoured', ''),
     ('time', 't', 'required', ('SLURM_TIMELIMIT',), 'time_limit', 'time', 'honoured', ''),
-    ('time-min', '', 'required', (), 'time_min', 'time_min', 'recorded', 'The job keeps its whole time limit: it can only run longer than the least it asked for.'),
+    ('time-min', '', 'required', (), 'time_min', 'time_min', 'honoured', ''),
     ('tmp', '', 'required', (), 'tmp_mib', 'tmp', 'honoured', ''),
     ('treewidth', '', 'required', (), '', 'recorded', 'recorded', "The supervisors of a job forward and start everything at once; this only tunes how Slurm's launcher does it."),
     ('tres-bind', '', 'required', ('SLURM_TRES_BIND',), 'tres_bind', 'text', 'recorded', 'Every task sees all devices of its job on the node; a binding only narrows that choice.'),
