@@ -27,6 +27,9 @@ LOOKS = 16
 TRIES = 8
 """Sets of victims that the rules are asked about."""
 
+NEIGHBOURHOODS = 4
+"""Sets of nodes near to each other that are tried for a gang, that first on which least is lost."""
+
 Rule = Callable[[Sequence[Victim], Placement | None], bool]
 """Whether the job may have its room at the cost of these: what it asks for (None), then what it would get."""
 
@@ -74,9 +77,14 @@ class RoomMaker:
             rule=rule,
         )
         nodes = max(wish.floor[-1], 1)
-        rows, least = self._rows(wish, max(LOOKS, 4 * nodes))
+        near = view.near if nodes > 1 and view.near is not None and view.near.minds(waiting.shape) else None
+        most = max(LOOKS, 4 * nodes)
+        rows, least = self._rows(wish, most if near is None else session.snapshot.columns.count)
         found = None
-        if len(rows) >= nodes:
+        if near is not None:
+            for some in near.neighbourhoods(waiting.shape, rows, least, nodes)[:NEIGHBOURHOODS]:
+                found = found or self._gang(wish, some[:most])
+        elif len(rows) >= nodes:
             found = self._single(wish, rows, least) if nodes == 1 else self._gang(wish, rows)
         if found is None:
             self._hopeless.add(key)

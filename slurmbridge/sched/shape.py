@@ -130,7 +130,7 @@ def _is_block(distribution: str | None) -> bool:
 class ShapeTable:
     """Interns shapes. Growing it never changes an answer; numbers are only names."""
 
-    __slots__ = ("_groups", "_known", "het", "relaxed", "samples", "shapes")
+    __slots__ = ("_groups", "_known", "_looser", "_relaxed", "het", "samples", "shapes")
 
     def __init__(self) -> None:
         self._known: dict[_Key, Shape] = {}
@@ -138,7 +138,8 @@ class ShapeTable:
         self.shapes: list[Shape] = []  # by number
         self.samples: list[tuple[JobSpec, Shape]] = []  # one job of each group, by its number
         self.het: list[int] = []  # het_job_id of each group
-        self.relaxed: dict[int, tuple[int, Shape]] = {}  # group that wants few switches -> the same without that wish
+        self._relaxed: dict[int, tuple[int, Shape]] = {}  # by group
+        self._looser: dict[int, Shape] = {}  # by the number of the shape
 
     def of(self, spec: JobSpec) -> Shape:
         key = key_of(spec)
@@ -176,11 +177,18 @@ class ShapeTable:
             number = self._groups[key] = len(self.samples)
             self.samples.append((spec, shape))
             self.het.append(het_job_id)
-            if shape.switches:
-                looser = msgspec.structs.replace(spec, switches=0)
-                other = self.of(looser)
-                self.relaxed[number] = self.group(looser, other, het_job_id), other
         return number
+
+    def relaxed(self, group: int) -> tuple[int, Shape]:
+        """The group of jobs that differ from these in nothing but that any number of switches will do, and their shape."""
+        found = self._relaxed.get(group)
+        if found is None:
+            spec = msgspec.structs.replace(self.samples[group][0], switches=0)
+            before = self.samples[group][1].number
+            shape = self._looser.get(before) or self.of(spec)
+            self._looser[before] = shape
+            found = self._relaxed[group] = self.group(spec, shape, self.het[group]), shape
+        return found
 
     def __len__(self) -> int:
         return max(len(self._known), len(self._groups))

@@ -236,7 +236,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             return self
         waiting, groups, switch = dict(self.waiting), rows["group"].copy(), rows["switch"].copy()
         for row in over.tolist():
-            groups[row], shape = self.shapes.relaxed[int(groups[row])]
+            groups[row], shape = self.shapes.relaxed(int(groups[row]))
             job_id = int(rows["id"][row])
             waiting[job_id] = Waiting(job=waiting[job_id].job, shape=shape, group=int(groups[row]))
         switch[over] = math.inf

@@ -86,6 +86,25 @@ class Near(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 if used <= limit:
                     yield arranged
 
+    def neighbourhoods(self, shape: Shape, rows: Sequence[int], costs: Sequence[float], nodes: int) -> list[list[int]]:
+        """Of these rows, cheapest first, those that may serve one job together; that set first in which they cost least."""
+        if not rows:
+            return []
+        places, price = np.array(rows, dtype=np.int64), np.array(costs, dtype=np.float64)
+        last = len(self.levels) - 1
+        if self.spans:
+            levels = range(last if shape.segment else self._level_of(nodes), last + 1)
+        else:
+            levels = range(1 if shape.switches == 1 else last + 1)
+        for level in levels:
+            here = self.levels[level][places]
+            found, counts = np.unique(here[here >= 0], return_counts=True)
+            sets = [np.flatnonzero(here == domain) for domain in found[counts >= nodes].tolist()]
+            if sets:
+                sets.sort(key=lambda some: float(price[some[:nodes]].sum()))
+                return [places[some].tolist() for some in sets]
+        return []
+
     def most(self, shape: Shape, order: Ints) -> int:
         """Of these rows, how many may serve one job."""
         if self.spans or not len(order):

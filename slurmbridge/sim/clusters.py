@@ -7,7 +7,7 @@
 | reclaim | the cluster is full of preemptible work above its quota; queues below theirs wait, small jobs and gangs |
 | consolidate | every node has a device or two free, and jobs of whole nodes wait |
 | backfill | the cluster is full, gangs lead the queue, and short jobs may pass them |
-| topology | gangs that want to lie below one switch |
+| topology | gangs that want to lie below one switch of a tree, some of them only for a while |
 
 Deterministic by seed. At most 500 shapes wait, whatever their number; identity (user, account, length) comes on top.
 """
@@ -24,12 +24,15 @@ from slurmbridge.model.cluster import ClusterConfig, Device, NodeConf, Partition
 from slurmbridge.model.job import Allocation, DeviceShare, GpuNeed, GpuScope, Job, JobSpec, NodeShare
 from slurmbridge.model.request import JobRequest, Memory, MemoryPer
 from slurmbridge.model.states import JobState
+from slurmbridge.model.topology import Topology, TopologyUnit
 
 SCENARIOS = ("fill", "fair", "reclaim", "consolidate", "backfill", "topology")
 NOW = 1_700_000_000.0
 CPUS_PER_GPU, MIB_PER_GPU = 12, 98_304
 SHAPES = 500
 NODES_PER_SWITCH = 16
+SWITCHES_PER_SPINE = 8
+SWITCH_WAITS = (300, 7 * 86_400)  # of jobs that came up to two days ago: over, and not over
 LIMITS = (30, 60, 120, 240, 480, 1440, 2880)
 
 
@@ -109,9 +112,27 @@ def _config(size: Size, scenario: str) -> ClusterConfig:
         priority_weight_fairshare=10_000,
         priority_weight_job_size=100,
         topology="topology/tree" if scenario == "topology" else "topology/default",
+        topologies=(_tree_of_switches(names),) if scenario == "topology" else (),
         preempt_type="preempt/qos" if scenario in ("reclaim", "consolidate") else "preempt/none",
         preempt_mode="REQUEUE" if scenario in ("reclaim", "consolidate") else "OFF",
     )
+
+
+def _tree_of_switches(names: tuple[str, ...]) -> Topology:
+    """Leaf switches below spines below one core."""
+    leaves = [
+        TopologyUnit(name=f"leaf{number}", nodes=names[first : first + NODES_PER_SWITCH])
+        for number, first in enumerate(range(0, len(names), NODES_PER_SWITCH))
+    ]
+    spines = [
+        TopologyUnit(
+            name=f"spine{number}", level=1, children=tuple(leaf.name for leaf in leaves[first : first + SWITCHES_PER_SPINE]),
+            nodes=tuple(name for leaf in leaves[first : first + SWITCHES_PER_SPINE] for name in leaf.nodes),
+        )
+        for number, first in enumerate(range(0, len(leaves), SWITCHES_PER_SPINE))
+    ]  # fmt: skip
+    core = TopologyUnit(name="core", level=2, children=tuple(spine.name for spine in spines), nodes=names)
+    return Topology(kind="tree", cluster_default=True, units=(*leaves, *spines, core))
 
 
 def _tree(size: Size) -> tuple[Accounting, tuple[Queue, ...]]:
@@ -270,7 +291,7 @@ class _Jobs:
             max_nodes=shape.nodes, num_tasks=shape.nodes, ntasks_given=True, ntasks_per_node=1, cpus_per_task=cpus,
             cpus_per_task_given=True, min_cpus=cpus * shape.nodes, pn_min_cpus=cpus,
             memory=Memory(MemoryPer.NODE, memory), req_tres=tres, preemptible=preemptible, switches=shape.switches,
-            switches_wait=300 if shape.switches else 0,
+            switches_wait=SWITCH_WAITS[cpus % 2] if shape.switches else 0,
             gpu=GpuNeed(scope=GpuScope.NODE, count=shape.gpus, milli=shape.milli),
         )  # fmt: skip
 

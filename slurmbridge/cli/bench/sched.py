@@ -85,7 +85,7 @@ class _Core:
         )  # fmt: skip
         gc.collect()
         began = Spent.now()
-        self.snapshot = Snapshot.empty().apply(delta)
+        self.snapshot = Snapshot.empty().apply(delta).at(self.now)
         applied = Spent.now()
         plan, self.memo = plan_cycle(self.snapshot, world.config, self.now, Memo.empty())
         return Spent.since(began), applied.wall - began.wall, plan
@@ -93,7 +93,7 @@ class _Core:
     def steady(self, jobs: Sequence[Job], gone: Sequence[int]) -> tuple[Spent, Plan]:
         delta = Delta(version=self.snapshot.version + 1, jobs=tuple(jobs), gone=tuple(gone))
         began = Spent.now()
-        self.snapshot = self.snapshot.apply(delta)
+        self.snapshot = self.snapshot.apply(delta).at(self.now)
         plan, self.memo = plan_cycle(self.snapshot, self.world.config, self.now, self.memo)
         return Spent.since(began), plan
 
