@@ -15,7 +15,7 @@ from typing import Any
 
 from slurmbridge.cli.srun_client import dial
 from slurmbridge.cli.srun_output import Mode, Sink
-from slurmbridge.cli.srun_session import say
+from slurmbridge.cli.srun_terminal import say
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import Decoder, frame, pack
 from slurmbridge.wire.supervisor import decode, encode

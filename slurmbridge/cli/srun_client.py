@@ -14,11 +14,12 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-from slurmbridge.cli import srun_components, srun_request
+from slurmbridge.cli import srun_components, srun_request, srun_terminal
 from slurmbridge.cli.srun_output import Mode
 from slurmbridge.cli.srun_request import Usage
 from slurmbridge.cli.srun_run import Together, run
-from slurmbridge.cli.srun_session import Session, say
+from slurmbridge.cli.srun_session import Session
+from slurmbridge.cli.srun_terminal import say
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import pack
 from slurmbridge.wire.supervisor import encode, join_env
@@ -165,6 +166,8 @@ def _inside(words: list[str], env: dict[str, str]) -> int:
             text = str(index)
         for group in srun_components.groups(text) if text is not None else [None]:
             wishes.append(_wish(line, command, words, env, group))
+    if len(wishes) > 1 and any(wish.request["pty"] for wish in wishes):
+        raise Usage("srun: error: --pty: only one component")
     if len(wishes) > 1 and any(wish.request["mpi"] != "none" for wish in wishes):
         raise Usage("srun: error: --mpi: only none works over several components")
     for wish in wishes if len(wishes) > 1 else ():
@@ -206,6 +209,9 @@ def _request(command: srun_request.Command, words: list[str], env: dict[str, str
         "multi": "multi-prog" in options,
         "disable_status": "disable-status" in options or "quit-on-interrupt" in options,
     }
+    client["terminal"], request["pty"], complaints = srun_terminal.asked(options)
+    for line in complaints:
+        say(line)
     request["client"] = client
     request["rlimits"] = _limits(options.get("propagate"))
     for stream, key in (("output", "out"), ("error", "err")):

@@ -24,6 +24,16 @@ def _without_widths(pattern: str) -> str:
     )
 
 
+def pattern_values(job: str, step: str) -> dict[str, str]:
+    """What the marks of a file name stand for, as srun's own environment has it."""
+    env = os.environ
+    task = env.get("SLURM_ARRAY_TASK_ID", "4294967294")
+    return {
+        "j": job, "J": f"{job}.{step}", "s": step, "u": env.get("USER", ""), "x": env.get("SLURM_JOB_NAME", ""),
+        "A": env.get("SLURM_ARRAY_JOB_ID", job), "a": task, "N": "", "n": "0", "t": "0", "b": str(int(task or 0) % 10),
+    }  # fmt: skip
+
+
 class Mode:
     """How one stream is meant: kind "all", "none", "task" (number) or "file" (pattern)."""
 

@@ -1,8 +1,8 @@
-"""What does this srun command line ask of a job's supervisor? argv and environment in, a request out. No I/O.
+"""What does this srun command line ask of a job's supervisor? argv and environment in, a request out.
 
-Options come from the generated table `wire.srun_options`; getopt_long's rules and words as every Slurm command has
-them. Inside an allocation the options that only shape a new one (partition, account, begin ...) change nothing, as with
-Slurm; what is refused is refused in the table's words. Standard library only.
+No I/O but for the file that --multi-prog names. Options come from the generated table `wire.srun_options`; getopt_long's
+rules and words as every Slurm command has them. Inside an allocation the options that only shape a new one (partition,
+account, begin ...) change nothing, as with Slurm; what is refused is refused in the table's words. Standard library only.
 """
 
 from __future__ import annotations
@@ -330,6 +330,17 @@ def environment(command: Command, env: dict[str, str], request: dict[str, Any]) 
         sent["SLURM_CPU_BIND"] = ",".join(word for word in (mode, kind) if word)
         sent["SLURM_CPU_BIND_VERBOSE"], sent["SLURM_CPU_BIND_TYPE"], sent["SLURM_CPU_BIND_LIST"] = mode, kind, ""
     return sent
+
+
+def programs(name: str, tasks: list[int]) -> list[list[str]]:
+    """The argv of each task, from a --multi-prog file. Usage: it cannot be read."""
+    try:
+        with open(name, encoding="utf-8", errors="surrogateescape") as file:
+            text = file.read()
+    except OSError as error:
+        raise Usage(f"srun: error: Could not open configuration file {name}: {error.strerror}") from error
+    found = read_programs(text, name, tasks)
+    return [found[task] for task in tasks]
 
 
 def read_programs(text: str, name: str, tasks: list[int]) -> dict[int, list[str]]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from slurmbridge.cli.srun_session import ENDING, FORWARDED, SIGNALS, Session
+from slurmbridge.cli.srun_session import ENDING, FORWARDED, RESIZED, SIGNALS, Session
 
 
 def run(sessions: Sequence[Session], payloads: Sequence[bytes]) -> int:
@@ -23,7 +23,7 @@ def run(sessions: Sequence[Session], payloads: Sequence[bytes]) -> int:
     for end in (signals, signals_in):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(signals_in, warn_on_full_buffer=False)
-    for number in (*SIGNALS, *FORWARDED, *ENDING):
+    for number in (*SIGNALS, *FORWARDED, *ENDING, *RESIZED):
         signal.signal(number, lambda number, where: None)
     for session, payload in zip(sessions, payloads, strict=True):
         session.start(payload)

@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from slurmbridge.cli import srun_request
 from slurmbridge.cli.srun_ends import Ends, named
-from slurmbridge.cli.srun_output import Mode, Sink
-from slurmbridge.cli.srun_request import Usage
+from slurmbridge.cli.srun_output import Mode, Sink, pattern_values
+from slurmbridge.cli.srun_request import Usage, programs
+from slurmbridge.cli.srun_terminal import Terminal, say
 from slurmbridge.lang import filenames
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import Decoder, frame
@@ -27,15 +27,8 @@ GATHER_S = 0.1
 STDIN_CHUNK, STDIN_PENDING = 1 << 16, 1 << 20
 SIGNALS = (signal.SIGINT, signal.SIGCONT)
 FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGHUP)
+RESIZED = (signal.SIGWINCH,)
 ENDING = (signal.SIGTERM, signal.SIGQUIT)
-
-
-def say(line: str) -> None:
-    """A line to stderr; a closed one is nobody's loss."""
-    try:
-        os.write(2, line.encode("utf-8", "surrogateescape") + b"\n")
-    except OSError:
-        return
 
 
 Gate = Callable[["Session", dict[str, Any]], None]
@@ -69,6 +62,7 @@ class Session:
         self._last_interrupt = 0.0
         self._reason = ""
         self._kill_wait = 30
+        self._terminal = Terminal(int(self._client["terminal"])) if request.get("pty") else None
         quiet_lines = not self._client.get("unbuffered")
         label = bool(self._client.get("label"))
         self._sinks = {
@@ -115,6 +109,8 @@ class Session:
 
     def finish(self) -> None:
         """Nothing more comes: the last, unended lines."""
+        if self._terminal is not None:
+            self._terminal.restore()
         for sink in self._sinks.values():
             sink.end_all()
 
@@ -167,6 +163,8 @@ class Session:
     def _frame(self, kind: bytes, payload: bytes) -> None:
         if kind in self._sinks:
             task, content = wire.parse_data(payload)
+            if kind == wire.STDERR:
+                content = Terminal.line(content)
             self._sinks[kind].write(task + self._offset, content)
         elif kind == wire.CREATED:
             self._created(decode(payload))
@@ -214,24 +212,30 @@ class Session:
         try:
             self._open(value, last)
             if self._client.get("multi"):
-                go["multi"] = self._programs()
+                go["multi"] = programs(str(self._request["argv"][0]), sorted(self._nodes))
         except Usage:
             self._sock.close()
             raise
         self._has_begun = True
         self._send(wire.GO, encode(go))
+        if self._terminal is not None:
+            self._terminal.make_raw()
+            self._resized()
+
+    def _resized(self) -> None:
+        """The task's terminal is as large as ours."""
+        if self._terminal is None or not self._has_begun:
+            return
+        try:
+            self._send(wire.SIZE, encode({"size": self._terminal.size()}))
+        except OSError:  # it went away: the hangup says so
+            return
 
     def _open(self, value: dict[str, Any], last: int) -> None:
-        env = os.environ
-        job, step = str(value["job"]), str(value["step"])
-        values = {
-            "j": job, "J": self._id, "s": step, "u": env.get("USER", ""), "x": env.get("SLURM_JOB_NAME", ""),
-            "A": env.get("SLURM_ARRAY_JOB_ID", job), "a": env.get("SLURM_ARRAY_TASK_ID", "4294967294"), "N": "", "n": "0",
-            "t": "0", "b": str(int(env.get("SLURM_ARRAY_TASK_ID", "4294967294") or 0) % 10),
-        }  # fmt: skip
+        values = pattern_values(str(value["job"]), str(value["step"]))
         width = len(str(last))
         label, several = bool(self._client.get("label")), last > 0
-        lines = label or (several and not self._client.get("unbuffered"))
+        lines = label or (several and not self._client.get("unbuffered") and self._terminal is None)
         for kind, name, fd, word in ((wire.STDOUT, "output", 1, "stdout"), (wire.STDERR, "error", 2, "stderr")):
             mode = Mode(self._client.get(name))
             if mode.kind == "task" and mode.number not in self._nodes:
@@ -257,6 +261,8 @@ class Session:
         if mode.kind == "none" or self._request.get("in") or elsewhere:
             self._send(wire.STDIN_END, b"%d" % wire.ALL_TASKS)
             return
+        if self._terminal is not None:
+            mode.kind, mode.number = "task", self._offset
         if mode.kind == "task" and mode.number in self._nodes:
             self._stdin_to = mode.number - self._offset
             for task in self._nodes:
@@ -271,17 +277,6 @@ class Session:
                 raise Usage(f"srun: error: Could not open stdin file: {error.strerror}") from error
         elif self.relay:
             self._stdin = 0
-
-    def _programs(self) -> list[list[str]]:
-        name = str(self._request["argv"][0])
-        try:
-            with open(name, encoding="utf-8", errors="surrogateescape") as file:
-                text = file.read()
-        except OSError as error:
-            raise Usage(f"srun: error: Could not open configuration file {name}: {error.strerror}") from error
-        tasks = sorted(self._nodes)
-        found = srun_request.read_programs(text, name, tasks)
-        return [found[task] for task in tasks]
 
     # ---- the user's side
 
@@ -312,6 +307,8 @@ class Session:
         elif number in ENDING:
             say("srun: forcing job termination")
             self._end(signal.SIGTERM)
+        elif number in RESIZED:
+            self._resized()
         elif number in FORWARDED:
             self._send(wire.SIGNAL, encode({"signal": number}))
 
@@ -359,6 +356,8 @@ class Session:
     def _done(self, value: dict[str, Any]) -> None:
         task, status = int(value["task"]) + self._offset, int(value["status"])
         self._ends.done(task, status)
+        if self._terminal is not None and task == self._offset:
+            self._terminal.restore()
         for sink in self._sinks.values():
             sink.end(task)
         if status:

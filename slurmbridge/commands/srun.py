@@ -75,6 +75,11 @@ def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
     if layout.lower().split(":")[0].split(",")[0].partition("=")[0] not in PLACED:
         text = f"--distribution={layout}: only block, cyclic and plane=N place tasks"
         yield from complain(who, error(text, 1))
+    if any("pty" in draft.values for draft in drafts):
+        if any(name in draft.values for draft in drafts for name in ("stdin", "stdout", "stderr")):
+            yield from complain(who, error("--error/--input/--output are incompatible with --pty", 1))
+        if len(drafts) > 1:
+            yield from complain(who, error("--pty: only one component", 1))
     if mpi != "none" and len(drafts) > 1:
         yield from complain(who, error("--mpi: only none works over several components", 1))
     for draft, program in zip(drafts, line.programs, strict=True):

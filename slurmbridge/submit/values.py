@@ -16,7 +16,7 @@ from slurmbridge.submit import value_devices as devices
 from slurmbridge.submit import value_plain as plain
 from slurmbridge.submit import value_shape as shape
 from slurmbridge.submit.option import Option
-from slurmbridge.submit.value import Bad, Clock, Reader, Values, error, invalid
+from slurmbridge.submit.value import Bad, Clock, Reader, Values, error, fatal, invalid
 
 
 def read_mail_type(option: Option, text: str | None, clock: Clock) -> Values | Bad:
@@ -66,6 +66,13 @@ def read_acctg_freq(option: Option, text: str | None, clock: Clock) -> Values | 
         if part and not (known and interval.isdigit()):
             return error(f"Invalid --acctg-freq specification: {part}")
     return (("acctg_freq", text),)
+
+
+def read_pty(option: Option, text: str | None, clock: Clock) -> Values | Bad:
+    """The descriptor of a terminal."""
+    if text and not (text.isascii() and text.isdigit()):
+        return fatal(f"--pty={text} must be numeric file descriptor")
+    return (("pty", text or "0"),)
 
 
 def read_requeue(option: Option, text: str | None, clock: Clock) -> Values | Bad:
@@ -121,7 +128,7 @@ READERS: dict[str, Reader] = {
     "moment": plain.read_moment, "name": plain.read_text, "names": plain.read_names, "nice": plain.read_nice, "no_bell": plain.read_bell, "no_kill": shape.read_no_kill,
     "no_requeue": read_no_requeue, "nodefile": shape.read_nodefile, "nodelist": shape.read_nodelist, "nodes": shape.read_nodes, "number": plain.read_number,
     "oom_kill_step": plain.read_oom_kill_step, "open_mode": read_open_mode, "preemptible": plain.read_preemptible, "priority": plain.read_priority,
-    "profile": read_profile, "propagate": read_propagate, "recorded": plain.read_recorded, "refused": plain.read_refused, "requeue": read_requeue,  "resv_ports": plain.read_resv_ports, "seconds": plain.read_seconds, "segment": plain.read_segment, "signal": read_signal,
+    "profile": read_profile, "propagate": read_propagate, "pty": read_pty, "recorded": plain.read_recorded, "refused": plain.read_refused, "requeue": read_requeue,  "resv_ports": plain.read_resv_ports, "seconds": plain.read_seconds, "segment": plain.read_segment, "signal": read_signal,
     "switches": shape.read_switches, "text": plain.read_text, "time": plain.read_time, "time_min": plain.read_time_min, "tmp": plain.read_tmp,
     "tres_per_task": devices.read_tres_per_task, "uid": plain.read_text, "yes_no": plain.read_yes_no, "zero_one": plain.read_zero_one,
 }  # fmt: skip

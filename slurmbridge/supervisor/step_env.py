@@ -49,6 +49,7 @@ def part_of(
     ranks = header["ranks"]
     rank, ids, cpus = plan.ranks[index], plan.tasks[index], plan.cpus[index]
     node = ranks[rank]
+    address, pattern = node.get("topology") or ("", "")
     whole: dict[str, Any] = request.get("het") or {}
     offset = int(whole.get("offset", 0))
     env = {**base_env, **step.env}
@@ -61,8 +62,8 @@ def part_of(
     env.update(
         {
             "SLURMD_NODENAME": node["node"],
-            "SLURM_TOPOLOGY_ADDR": node["node"],
-            "SLURM_TOPOLOGY_ADDR_PATTERN": "node",
+            "SLURM_TOPOLOGY_ADDR": address or node["node"],
+            "SLURM_TOPOLOGY_ADDR_PATTERN": pattern or "node",
             "SLURM_NODEID": str(index + whole.get("node_offset", 0)),
             "SLURM_CPUS_ON_NODE": str(cpus or node["cpus"]),
             "SLURM_GTIDS": ",".join(str(number + offset) for number in ids),
@@ -84,6 +85,8 @@ def part_of(
     multi = request.get("multi")
     for local, number in enumerate(ids):
         own = {"SLURM_PROCID": str(number + offset), "SLURM_LOCALID": str(local)}
+        if request.get("pty") and number == 0:
+            own["SLURM_PTY_PORT"] = "0"
         if per_task and devices:
             mine = devices[local * per_task : (local + 1) * per_task]
             own.update(visible(mine))
@@ -102,6 +105,7 @@ def part_of(
         "in": request.get("in") or "",
         "append": bool(request.get("append")),
         "rlimits": request.get("rlimits") or [],
+        "pty": request.get("pty") or [],
         "mpi": request.get("mpi") or "none",
         "size": total,
         "mapping": pmi.mapping([list(each) for each in plan.tasks]) if request.get("mpi") == "pmi2" else "",

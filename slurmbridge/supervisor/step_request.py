@@ -46,6 +46,11 @@ def _seconds(value: object) -> bool:
     return type(value) in (int, float) and math.isfinite(value) and 0 <= value <= LONGEST_LIMIT  # type: ignore[arg-type,operator]
 
 
+def _size(value: object) -> bool:
+    """[rows, columns]"""
+    return isinstance(value, list) and len(value) == 2 and all(type(n) is int and 0 <= n < 1 << 16 for n in value)
+
+
 def _limits(value: object) -> bool:
     """[[name, soft, hard], ...]"""
     return isinstance(value, list) and all(
@@ -93,6 +98,7 @@ _KINDS: dict[str, Callable[[object], bool]] = {
     "in": _text,
     "append": _flag,
     "preserve_env": _flag,
+    "pty": _size,
     "rlimits": _limits,
     "log": _count,
     "client": _any,  # srun's own: never looked at here
@@ -138,4 +144,11 @@ def checked_signal(value: object) -> int:
     """The number of a signal."""
     if type(value) is not int or not 0 <= value <= 64:
         raise ValueError("signal is wrong")
+    return value
+
+
+def checked_size(value: object) -> list[int]:
+    """Rows and columns of a terminal."""
+    if not isinstance(value, list) or not _size(value):
+        raise ValueError("size is wrong")
     return value

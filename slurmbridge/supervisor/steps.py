@@ -15,7 +15,7 @@ from slurmbridge.supervisor import layout, spawn
 from slurmbridge.supervisor.guest import Guest
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.step_env import part_of
-from slurmbridge.supervisor.step_request import checked, checked_programs, checked_signal, checked_whole
+from slurmbridge.supervisor.step_request import checked, checked_programs, checked_signal, checked_size, checked_whole
 from slurmbridge.supervisor.step_state import RunningStep, record_of, state_of
 from slurmbridge.supervisor.tasks import STDIN_MOST, Tasks
 from slurmbridge.supervisor.usage import NOTHING, add
@@ -191,6 +191,11 @@ class Steps:
             for rank, ids in zip(step.plan.ranks, step.plan.tasks, strict=True):
                 if number == wire.ALL_TASKS or number in ids:
                     self._to_rank(rank, step.step, kind, payload)
+        elif kind == wire.SIZE and step.is_started and step.request.get("pty") and step.plan is not None:
+            size = encode({"size": checked_size(decode(payload).get("size"))})
+            for rank, ids in zip(step.plan.ranks, step.plan.tasks, strict=True):
+                if 0 in ids:
+                    self._to_rank(rank, step.step, kind, size)
         elif kind == wire.SIGNAL and step.is_started:
             value = decode(payload)
             if value.get("why") and not step.announced:
@@ -207,7 +212,7 @@ class Steps:
         self._head.report({"kind": "step", "step": record_of(step, self._ranks, "RUNNING")})
         for index in range(len(plan.ranks)):
             part, env = part_of(self._head.header, self._base_env, step, index, self._end_time())
-            self._to_rank(plan.ranks[index], step.step, wire.PART, _pack_part(part, env))
+            self._to_rank(plan.ranks[index], step.step, wire.PART, pack(encode(part), env))
 
     def _expire(self, step: RunningStep) -> None:
         """The step's own time limit (srun --time)."""
@@ -393,7 +398,3 @@ class Steps:
     def records(self) -> list[dict[str, object]]:
         """Of all steps that ran."""
         return self._records
-
-
-def _pack_part(part: dict[str, Any], env: bytes) -> bytes:
-    return pack(encode(part), env)

@@ -2,7 +2,7 @@
 
 Commands come from rank 0 (frames n, i, e, s of `wire.step`), answers go back through `emit(step, kind, payload)`.
 A part is: step, tasks [{"id", "argv", "env" (its own variables), "mpi": fd}], cwd, umask, out, err, in (node-side
-patterns or ""), append, rlimits, job. Pipes are read no faster than the link to srun takes what was read.
+patterns or ""), append, rlimits, pty ([rows, columns] or []), job. Pipes are read no faster than the link to srun takes what was read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slurmbridge.lang import filenames
-from slurmbridge.supervisor import spawn
+from slurmbridge.supervisor import spawn, terminal
 from slurmbridge.supervisor.loop import IN, OUT
 from slurmbridge.supervisor.node import NodeRun
 from slurmbridge.supervisor.pmi_server import PmiServer
@@ -43,6 +43,7 @@ class Task:
         self.status: int | None = None
         self.stderr: int | None = None
         self.inner = 0  # as the job's own process table names it
+        self.master: int | None = None  # of its terminal
 
 
 class Part:
@@ -94,6 +95,10 @@ class Tasks:
             for task in self._chosen(part, int(payload)):
                 task.stdin_ended = True
                 self._feed(task)
+        elif kind == wire.SIZE:
+            for task in part.tasks.values():
+                if task.master in task.outputs:
+                    terminal.resize(task.master, decode(payload)["size"])
         elif kind == wire.SIGNAL:
             self._node.signal_group(step, int(decode(payload)["signal"]))
         elif kind == wire.BARRIER and part.pmi is not None:
@@ -161,6 +166,11 @@ class Tasks:
         names = self._names(part, task)
         ours: list[int] = []
         theirs: list[int | str] = []
+        if part.spec.get("pty") and task.number == 0:
+            identity = self._node.identity
+            task.master, slave = terminal.open_pair(identity.uid, change=identity.change, size=part.spec["pty"])
+            os.set_blocking(task.master, False)
+            ours, theirs, names = [os.dup(task.master), task.master, -1], [slave, os.dup(slave), os.dup(slave)], []
         for index, name in enumerate(names):
             if name:
                 theirs.append(name)
@@ -204,6 +214,8 @@ class Tasks:
             "N": self._node.node, "n": str(part.spec["node_index"]), "t": str(task.number), "s": step,
             "J": f"{job}.{step}",
         })  # fmt: skip
+        if part.spec.get("pty"):
+            return [os.devnull] * 3  # of the others: task 0 alone has the terminal
         found = []
         for name in ("in", "out", "err"):
             pattern = str(part.spec.get(name) or "")
@@ -271,6 +283,8 @@ class Tasks:
         task.on_fed()
         self._node.loop.forget(fd)
         if task.stdin_ended:
+            if task.master is not None:
+                spawn.write_all(fd, terminal.END_OF_INPUT)
             os.close(fd)
             task.stdin = None
 
@@ -347,6 +361,8 @@ class Tasks:
             fd_in = fd_out = null
             fd_err = stderr if isinstance(stderr, int) else null
         spawn.take_fds(fd_in, fd_out, fd_err)
+        if step.get("pty") and int(spec["id"]) == 0:
+            terminal.take(0)
         if failed:
             spawn.write_all(2, spawn.log_line(failed))
             os._exit(1)

@@ -10,6 +10,7 @@ srun to rank 0
        begins in it, and all nodes with tasks and CPUs on each
     i  standard input: pack(task or -1 for all, data)          e  its end: pack(task or -1)
     s  signal: {"signal"}, with {"why"} when the step is ended by it
+    z  size of srun's terminal: {"size": [rows, columns]}
 sattach and sbcast to rank 0
     t  attach: pack(version, {"step"}); copies of o, x, d, m, f follow c; i is passed on
     p  put a file: pack(version, {"dest", "mode", "force", "times"}); then each i (bare bytes) after a y, e at its end;
@@ -20,14 +21,14 @@ rank 0 to srun
     o  stdout, x  stderr: pack(task, data)                     d  task ended: {"task", "node", "status"}
     m  text for srun's stderr                                  a  the step is being aborted: {"wait": seconds}
     f  finished: {}; the last frame                            h  room for standard input: 0 (stop sending) or 1
-rank 0 to rank k: n  part: pack(JSON part, environment); i, e, s as above; b  barrier passed: {"values"}
+rank 0 to rank k: n  part: pack(JSON part, environment); i, e, s, z as above; b  barrier passed: {"values"}
 rank k to rank 0: o, x, d, m, h as above; b  all here wait in the barrier: {"values"}; k  end the step: {"code"};
 u  all tasks of the part have ended: {"usage"}
 
 Request (all optional but argv, cwd): argv, cwd, umask, name, submit_line, nodes, ntasks, cpus_per_task, per_node,
 nodelist, exclude, relative, distribution, plane, exact, overlap, external, overcommit, immediate, mpi, gpus,
 gpus_per_node, gpus_per_task, launch_address (of an srun outside of the job), hidden (variables that its tasks lack), out,
-err, in (node-side patterns), append, rlimits, log (debug level), client (what srun keeps for itself: label, unbuffered,
+err, in (node-side patterns), append, rlimits, pty ([rows, columns]: task 0 gets a terminal, the others nothing), log (debug level), client (what srun keeps for itself: label, unbuffered,
 output, error, input, quiet, kill, wait, multi, disable_status).
 """
 
@@ -41,7 +42,7 @@ ALL_TASKS = -1
 BLOCK = 1 << 20
 """Bytes of a file in one frame."""
 
-REQUEST, GO, STDIN, STDIN_END, SIGNAL = b"q", b"g", b"i", b"e", b"s"
+REQUEST, GO, STDIN, STDIN_END, SIGNAL, SIZE = b"q", b"g", b"i", b"e", b"s", b"z"
 ATTACH, CAST, MORE = b"t", b"p", b"y"
 CREATED, WAITING, REFUSED, STDOUT, STDERR, DONE, MESSAGE, ABORTED, FINISHED = (
     b"c", b"w", b"r", b"o", b"x", b"d", b"m", b"a", b"f",
