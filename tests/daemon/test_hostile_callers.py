@@ -189,10 +189,10 @@ def test_a_user_holds_so_many_bytes_and_no_more(tmp_path: pathlib.Path, monkeypa
     with_post(rule, tmp_path)
 
 
-def test_a_caller_who_does_not_read_is_cut(
+def test_callers_who_do_not_read_are_cut_when_they_hold_too_much_together(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(crowd, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(crowd, "MAX_BYTES", 1 << 18)
     monkeypatch.setattr("slurmbridge.daemon.server.struct.unpack", lambda form, data: (1, 1001, 1001))
 
     async def rule(there: Post) -> None:
