@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.fit import Rules
 from slurmbridge.sched.held import Held
 from slurmbridge.sched.queues import ZERO, Vector
 from slurmbridge.sched.room import NO_OWNER, Hold, Room
-from slurmbridge.sched.screen import CPUS, IDLE, MEMORY, MILLI, WHOLE
+from slurmbridge.sched.screen import CPUS, IDLE, MEMORY, MILLI, NODES, WHOLE, hopeless
 from slurmbridge.sched.snapshot import Running
 
 RESTART_S = 60.0
@@ -105,6 +106,20 @@ class Victims:
         if floor[IDLE]:
             able &= freed(some) >= room.jobs
         return able
+
+    def movable(self, room: Room, nodes: Bools, rules: Rules) -> Bools:
+        """Those that are begun again by themselves and may find as much as they have elsewhere; some may turn out not to."""
+        floors = np.zeros((len(self.all), NODES + 1), dtype=np.int64)
+        np.maximum.at(floors[:, CPUS], self._of, self._cpus.astype(np.int64))
+        np.maximum.at(floors[:, MEMORY], self._of, self._memory.astype(np.int64))
+        whole = self._device_milli >= 1000
+        devices = np.bincount(self._device_of[whole], minlength=len(self.all))
+        np.maximum.at(floors[:, MILLI], self._device_of, self._device_milli.astype(np.int64))
+        floors[:, NODES] = np.bincount(self._of, minlength=len(self.all))
+        floors[:, WHOLE] = devices // np.maximum(floors[:, NODES], 1)
+        kinds, of_kind = np.unique(floors, axis=0, return_inverse=True)
+        found: Bools = ~hopeless(kinds, self.columns, room, nodes, rules)[of_kind.reshape(-1)]
+        return found & self.begin_again
 
     def cheapest_on(self, allowed: Bools) -> NDArray[np.float64]:
         """Cost of the cheapest victim on each node; inf where there is none."""

@@ -34,6 +34,8 @@ from slurmbridge.sched.walk import Walk
 
 MOST = 4096
 """Jobs that room is sought for in one cycle."""
+MISSES = 8
+"""A queue for whose first kinds of jobs so many searches found nothing is not looked at further in a cycle."""
 CONSOLIDATION_VICTIMS = 16
 
 
@@ -62,6 +64,7 @@ class GivingWay:
         self._kinds: dict[object, int] = {}
         self._victim_kinds: dict[int, tuple[Ints, list[Job], dict[object, Bools]]] = {}  # by maker
         self._payers_of: dict[int, Payers] = {}  # by pool
+        self._movable: dict[int, Bools] = {}  # by maker: victims that may find another place
         self._unmovable: set[tuple[int, int]] = (
             set()
         )  # (shape, partition) for which nothing can be moved out of the way
@@ -152,11 +155,15 @@ class GivingWay:
             shortest_first=False,
             among=self._gain(market),
         )
+        missed: dict[int, int] = {}  # by leaf
         for looks, (leaf, place, ask) in enumerate(turns):
             if looks == MOST:
                 return
             if not self._one(market, maker, leaf, place, ask):
                 self._failed.add(self.walk.keys[place])
+                missed[leaf] = missed.get(leaf, 0) + 1
+                if missed[leaf] == MISSES:
+                    turns.drop(leaf)
             turns.passed(leaf)
 
     def _worthwhile(self, market: Market) -> bool:
@@ -305,14 +312,18 @@ class GivingWay:
         key = each.shape.number, view.number
         if not ask[2] or free < ask[2] - TOLERANCE or key in self._unmovable or not self._inside(market, leaf, ask):
             return False
-        allowed = maker.victims.begin_again
+        allowed = self._movable.get(id(maker))
+        if allowed is None:
+            allowed = maker.victims.movable(self.session.horizon.room, market.pool.nodes, self.session.rules)
+            self._movable[id(maker)] = allowed
 
         def rule(victims: Sequence[Victim], placement: Placement | None) -> bool:
-            inside = placement is None or self._inside(market, leaf, self._amount(market, placement))
-            return inside and len(victims) <= CONSOLIDATION_VICTIMS
+            return len(victims) <= CONSOLIDATION_VICTIMS
 
-        found = maker.find(each, view, allowed, rule, self._kind("consolidate", leaf))
+        found = maker.find(each, view, allowed, rule, self._kind("consolidate"))
         if found is None or found.cost > self._worth(each, view, ask):
+            return False
+        if not self._inside(market, leaf, self._amount(market, found.placement)):
             return False
         mark = self.session.mark()
         start = maker.take(found, each.job.job_id, self.session.fate(each, view).length, 0.0)

@@ -76,7 +76,7 @@ class Session:
         self.snapshot, self.now = snapshot, now
         self._memo = memo
         self._settings = Settings.of(config.scheduler_parameters)
-        self._rules = rules_of(config)
+        self.rules = self._rules = rules_of(config)
         self._tracked = frozenset(config.accounting_tres)
         self._limited = bool(config.enforce & _LIMITED) and memo.book is not None and memo.book.any
         self._counters = memo.counters.copy() if self._limited and memo.counters is not None else None

@@ -69,6 +69,10 @@ class Turns:
             yield leaf, place, self._vectors[self._groups[place]]
             self._push(leaf)
 
+    def drop(self, leaf: int) -> None:
+        """Nothing of the leaf is looked at any more."""
+        self._next[leaf] = self._ends[leaf]
+
     def passed(self, leaf: int) -> None:
         """The leaf's present entry is done with."""
         self._next[leaf] += 1
