@@ -259,7 +259,7 @@ class GivingWay:
         each, view = self.walk.waiting(place), self.walk.view(place)
         now, name = self.session.now, view.partition.name
         job = msgspec.structs.replace(
-            each.job, priority=int(self.walk.snapshot.pending.row(each.job.job_id)["priority"])
+            each.job, priority=int(self.walk.snapshot.pending.rows["priority"][self.walk.rows[place]])
         )
         allowed = self._preemptable(maker, job, name, now)
         if not allowed.any():
