@@ -11,6 +11,8 @@ POD_FIELDS: Final = (
 )  # fmt: skip
 """Of pods, in Kubernetes' words and shapes."""
 DEVICE_FIELDS: Final = ("gpuMemoryReserveMiB", "gpuSharing")
+MEMORY_FIELDS: Final = ("gpuMemoryMiB", "gpuMemoryReserveMiB")
+"""Of `defaults`: the memory of each type of GPU, and what the driver keeps of each device."""
 POOL_FIELDS: Final = ("nodes", "nodeSelector", "placement", "devicePlacement")
 SCHEDULING_CHOICES: Final = {"order": ("auto", "plain", "fair"), "backfill": ("priority", "shortest")}
 SCHEDULING_FIELDS: Final = (*SCHEDULING_CHOICES, "history")

@@ -20,6 +20,7 @@ from slurmbridge.errors import ConfigError, LangError
 from slurmbridge.lang import hostlist
 from slurmbridge.lang.site_fields import (
     DEVICE_FIELDS,
+    MEMORY_FIELDS,
     PLACEMENTS,
     POD_FIELDS,
     POOL_FIELDS,
@@ -27,7 +28,16 @@ from slurmbridge.lang.site_fields import (
     SCHEDULING_FIELDS,
     SECTIONS,
 )
-from slurmbridge.model.cluster import ClusterConfig, Partition, Placement, Pool, Scheduling
+from slurmbridge.model.cluster import (
+    DEFAULT_DEVICE_MIB,
+    ClusterConfig,
+    Device,
+    NodeConf,
+    Partition,
+    Placement,
+    Pool,
+    Scheduling,
+)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -48,6 +58,13 @@ class PartitionPlace(msgspec.Struct, frozen=True, kw_only=True):
     placement: str = ""
 
 
+class DeviceMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """MiB of each type of GPU (devices of other types have the usual size), and what the driver keeps of each."""
+
+    by_type: tuple[tuple[str, int], ...] = ()
+    reserve: int = 0
+
+
 class SiteFile(msgspec.Struct, frozen=True, kw_only=True):
     """Everything the file says that has a meaning on virtual nodes; the rest as notes (file, line, key)."""
 
@@ -56,6 +73,7 @@ class SiteFile(msgspec.Struct, frozen=True, kw_only=True):
     placement: str = ""
     partitions: tuple[PartitionPlace, ...] = ()
     scheduling: Scheduling = Scheduling()
+    memory: DeviceMemory = DeviceMemory()
     notes: tuple[tuple[str, int, str], ...] = ()
 
 
@@ -65,6 +83,7 @@ class _Reader:
     def __init__(self, file: str) -> None:
         self.file = file
         self.notes: list[tuple[str, int, str]] = []
+        self.memory = DeviceMemory()
 
     def wrong(self, node: yaml.Node, message: str) -> ConfigError:
         return ConfigError(message, file=self.file, line=node.start_mark.line + 1)
@@ -126,12 +145,28 @@ class _Reader:
         for key, at, value in self.pairs(node, what):
             if key == "placement":
                 placement = self.placement(value, f"placement of {what}")
+            elif key in MEMORY_FIELDS and section == "defaults":
+                self.device_memory(key, value)
             elif key in POD_FIELDS or key in DEVICE_FIELDS:
                 self.notes.append((self.file, at.start_mark.line + 1, f"{section} {key}"))
             else:
-                known = ", ".join(sorted((*POD_FIELDS, *DEVICE_FIELDS, "placement"), key=str.lower))
+                own = MEMORY_FIELDS[:1] if section == "defaults" else ()
+                known = ", ".join(sorted((*POD_FIELDS, *DEVICE_FIELDS, *own, "placement"), key=str.lower))
                 raise self.wrong(at, f"{what} has no field '{key}'; fields are {known}")
         return placement
+
+    def device_memory(self, key: str, node: yaml.Node) -> None:
+        if key == "gpuMemoryReserveMiB":
+            self.memory = replace(self.memory, reserve=self.mib(node, key))
+            return
+        sizes = [(kind, self.mib(value, f"{key} of {kind}")) for kind, _, value in self.pairs(node, key)]
+        self.memory = replace(self.memory, by_type=tuple(sizes))
+
+    def mib(self, node: yaml.Node, what: str) -> int:
+        amount = self.amount(node, what)
+        if amount != int(amount):
+            raise self.wrong(node, f"{what} is a whole number of MiB")
+        return int(amount)
 
     def pool(self, name: str, at: yaml.Node, node: yaml.Node) -> DeclaredPool:
         if not _NAME.fullmatch(name):
@@ -192,6 +227,7 @@ def read_site(text: str, file: str) -> SiteFile:
         placement=placement,
         partitions=tuple(partitions),
         scheduling=scheduling,
+        memory=reader.memory,
         notes=tuple(reader.notes),
     )
 
@@ -215,11 +251,27 @@ def with_site(config: ClusterConfig, site: SiteFile) -> ClusterConfig:
         config,
         pools=_pools(config, site),
         scheduling=site.scheduling,
+        nodes=tuple(_with_memory(node, site) for node in config.nodes),
         partitions=tuple(
             _placed(partition, chosen.get(partition.name) or site.placement) for partition in config.partitions
         ),
         without_effect=config.without_effect + site.notes,
     )
+
+
+def _with_memory(node: NodeConf, site: SiteFile) -> NodeConf:
+    """The memory of its GPUs that jobs may use."""
+    if site.memory == DeviceMemory() or not node.devices:
+        return node
+    return replace(node, devices=tuple(_usable(device, site) for device in node.devices))
+
+
+def _usable(device: Device, site: SiteFile) -> Device:
+    whole = dict(site.memory.by_type).get(device.type) or device.memory_mib or DEFAULT_DEVICE_MIB
+    if whole <= site.memory.reserve and not device.is_slice:
+        kind = f" {device.type}" if device.type else ""
+        raise ConfigError(f"gpuMemoryReserveMiB leaves nothing of a GPU{kind} of {whole} MiB", file=site.file)
+    return replace(device, memory_mib=max(whole - site.memory.reserve, 1))
 
 
 def _placed(partition: Partition, placement: str) -> Partition:

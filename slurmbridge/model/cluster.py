@@ -6,6 +6,7 @@ change them). Times of limits are minutes, memory MiB.
 
 from __future__ import annotations
 
+import re
 from typing import Final, Literal
 
 import msgspec
@@ -15,6 +16,10 @@ from slurmbridge.model.states import NodeBase, NodeFlag, PartitionState
 from slurmbridge.model.topology import Topology
 
 
+DEFAULT_DEVICE_MIB: Final = 80 * 1024
+"""Memory of a device whose size nobody said."""
+
+
 class Device(msgspec.Struct, frozen=True, kw_only=True):
     """One device of gres.conf."""
 
@@ -22,9 +27,22 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     index: int = 0
     type: str = ""
     file: str = ""
-    memory_mib: int = 0  # 0 = not known: fractions by memory then use SLURMBRIDGE's default of 80 GiB
+    memory_mib: int = 0  # that jobs may use; 0 = not known: fractions by memory then use DEFAULT_DEVICE_MIB
     cores: str = ""
     links: str = ""
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether it is a part of a device in MIG mode, by its type (`1g.10gb`, `a100_3g.20gb`): it is not shared."""
+        return is_mig_profile(self.type)
+
+
+_PROFILE = re.compile(r"(?:.*[_-])?[0-9]+g\.[0-9]+gb(?:[+._-].*)?", re.IGNORECASE)
+
+
+def is_mig_profile(kind: str) -> bool:
+    """Whether a type names a MIG profile, with or without the device's name before it."""
+    return _PROFILE.fullmatch(kind) is not None
 
 
 class NodeConf(msgspec.Struct, frozen=True, kw_only=True):

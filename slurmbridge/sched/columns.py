@@ -13,14 +13,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from slurmbridge.model.cluster import Node
+from slurmbridge.model.cluster import DEFAULT_DEVICE_MIB, Node
 from slurmbridge.model.states import NodeBase, NodeFlag
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-DEFAULT_DEVICE_MIB = 80 * 1024
-"""Memory of a device whose size nobody said."""
 _CLOSED_BASES = {NodeBase.DOWN, NodeBase.FUTURE, NodeBase.ERROR, NodeBase.UNKNOWN}
 _CLOSED_FLAGS = frozenset(
     {
@@ -55,6 +53,7 @@ class NodeColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     device_type: Ints  # [row, slot], -1 = no device
     device_index: Ints  # [row, slot], as in gres.conf
     device_mib: Ints  # [row, slot]
+    shared: Bools  # [row, slot]: devices that may be given out in parts
     node_type: Ints  # type of a node's first device, -1 = it has none
     mixed_types: bool  # whether any node has devices of several types
 
@@ -100,11 +99,13 @@ def build(nodes: Sequence[Node]) -> NodeColumns:
     device_type = np.full((len(nodes), slots), -1, dtype=np.int64)
     device_index = np.full((len(nodes), slots), -1, dtype=np.int64)
     device_mib = np.zeros((len(nodes), slots), dtype=np.int64)
+    shared = np.zeros((len(nodes), slots), dtype=np.bool_)
     for row, conf in enumerate(confs):
         for slot, device in enumerate(conf.devices):
             device_type[row, slot] = types[device.type]
             device_index[row, slot] = device.index
             device_mib[row, slot] = device.memory_mib or DEFAULT_DEVICE_MIB
+            shared[row, slot] = not device.is_slice
     first_type = device_type[:, 0] if slots else np.full(len(nodes), -1, dtype=np.int64)
     mixed = bool(((device_type >= 0) & (device_type != first_type[:, None])).any()) if slots else False
     sets, set_numbers = _numbered(_features(node) for node in nodes)
@@ -129,6 +130,7 @@ def build(nodes: Sequence[Node]) -> NodeColumns:
         device_type=device_type,
         device_index=device_index,
         device_mib=device_mib,
+        shared=shared,
         node_type=first_type,
         mixed_types=mixed,
     )

@@ -1,7 +1,8 @@
 """Which devices may a job have, and which of them does it get?
 
 Whole devices, a portion of a device, the same portion of several devices of one node, or so many MiB of each; of one type
-or of several, which a node then has together. A portion is fitted in thousandths and, beside sharers by memory, in MiB too. Shared devices are filled up before fresh ones.
+or of several, which a node then has together. A portion is fitted in thousandths and, beside sharers by memory, in MiB
+too. Shared devices are filled up before fresh ones; slices of a device in MIG mode are types of their own, never shared.
 Source: sbatch(1) --gres, --gpus*; gres.conf(5).
 """
 
@@ -30,6 +31,8 @@ def fitting(need: GpuNeed, columns: NodeColumns, room: Room) -> Bools:
         return np.zeros(columns.device_type.shape, dtype=np.bool_)
     milli, mib = _amounts(need, columns.device_mib)
     fits: Bools = (columns.device_type >= 0) & (room.milli >= milli) & (room.mib >= mib)
+    if need.milli < 1000 or need.mib:
+        fits &= columns.shared
     if need.type:
         fits &= columns.device_type == columns.device_types.index(need.type)
     return fits
@@ -87,7 +90,7 @@ def pick(
         return _pick_whole(need, columns, room, row, count)
     total = columns.device_mib[row]
     milli, mib = _amounts(need, total)
-    fits = (columns.device_type[row] >= 0) & (room.milli[row] >= milli) & (room.mib[row] >= mib)
+    fits = columns.shared[row] & (room.milli[row] >= milli) & (room.mib[row] >= mib)
     if need.type:
         wanted = columns.device_types.index(need.type) if need.type in columns.device_types else -2
         fits &= columns.device_type[row] == wanted

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurmbridge.model.accounts import UsageRow
+from slurmbridge.model.cluster import DEFAULT_DEVICE_MIB
 from slurmbridge.model.job import GpuScope, JobSpec
 from slurmbridge.sched import fairtree
-from slurmbridge.sched.columns import DEFAULT_DEVICE_MIB, Ints, NodeColumns
+from slurmbridge.sched.columns import Ints, NodeColumns
 from slurmbridge.sched.order import Places
 from slurmbridge.sched.pools import PoolTree, has_quotas, pool_of_node, trees, vector_of
 from slurmbridge.sched.queues import Vector
@@ -118,7 +119,7 @@ def ask_of(spec: JobSpec, device_mib: int = DEFAULT_DEVICE_MIB) -> Vector:
 
 def smallest_device(columns: NodeColumns) -> int:
     """Its MiB; a part of memory is the largest part of this one."""
-    there = columns.device_mib[columns.device_type >= 0]
+    there = columns.device_mib[columns.shared]
     return int(there.min()) if there.size else DEFAULT_DEVICE_MIB
 
 

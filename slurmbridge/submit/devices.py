@@ -11,14 +11,12 @@ from collections.abc import Iterable
 import msgspec
 
 from slurmbridge.errors import SlurmErrno
-from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.cluster import DEFAULT_DEVICE_MIB, ClusterConfig, is_mig_profile
 from slurmbridge.model.job import GpuNeed, GpuScope
 from slurmbridge.model.request import GresRequest, GresTerm, JobRequest, LicenseTerm, MemoryPer
 from slurmbridge.model.tres import Tres
 from slurmbridge.model.verdict import Refused
 
-DEFAULT_DEVICE_MIB = 80 * 1024
-"""Memory of a device whose gres.conf does not say."""
 SHARING = ("shard", "mps")
 
 
@@ -268,6 +266,9 @@ def need_of(
     """`by_type`: thousandths of each type; less than a device is a portion of one. `fraction`, `mib`: of each device."""
     kind, milli = by_type[0]
     each = 1000 if fraction is None else fraction
+    slices = [kind for kind, milli in by_type if is_mig_profile(kind) and (milli % 1000 or each < 1000 or mib)]
+    if slices:
+        return bad_gres(f"{slices[0]} is a MIG profile: such a device cannot be shared")
     if len(by_type) > 1:
         portions = [kind for kind, milli in by_type if milli % 1000]
         if portions:
@@ -327,5 +328,10 @@ def _share(request: JobRequest, config: ClusterConfig) -> int:
         return request.gpu_fraction_milli
     if request.gpu_memory_mib is None:
         return 1000
-    sizes = [device.memory_mib or DEFAULT_DEVICE_MIB for node in config.nodes for device in node.devices]
+    sizes = [
+        device.memory_mib or DEFAULT_DEVICE_MIB
+        for node in config.nodes
+        for device in node.devices
+        if not device.is_slice
+    ]
     return max(min(request.gpu_memory_mib * 1000 // min(sizes, default=DEFAULT_DEVICE_MIB), 1000), 1)

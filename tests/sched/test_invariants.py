@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slurmbridge.model.cluster import DEFAULT_DEVICE_MIB
 from slurmbridge.model.job import Allocation, GpuScope, Job
 from slurmbridge.model.plan import Delta, Plan
 from slurmbridge.model.request import Exclusive, Memory, MemoryPer
-from slurmbridge.sched.columns import DEFAULT_DEVICE_MIB
 from slurmbridge.sched.cycle import Memo, plan_cycle
 from slurmbridge.sched.snapshot import Snapshot
 from tests.sched.small_cluster import GPU_NODES, NOW, carried_out, cluster, gpus, job, plan_of, world
