@@ -108,11 +108,14 @@ def choose(
     bounds: Bounds,
     free: Ints,
     near: Near | None = None,
+    order: Ints | None = None,
 ) -> list[Part] | None:
-    """Parts by row number, or None. `free`: CPUs, for partitions that want the least loaded nodes."""
+    """Parts by row number, or None. `free`: CPUs, for partitions that want the least loaded nodes; `order`: of the nodes,
+    where it is not by weight and configuration.
+    """
     if any(capacity.tasks[row] <= 0 for row in required):
         return None
-    order = columns.order
+    order = columns.order if order is None else order
     if bounds.least_loaded:
         order = np.lexsort((order, -free * 1000 // np.maximum(columns.cpus, 1))).astype(np.int64)
     for each in ranges(shape, len(required), bounds):

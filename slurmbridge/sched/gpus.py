@@ -72,9 +72,17 @@ def _together(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
 
 
 def pick(
-    need: GpuNeed, columns: NodeColumns, room: Room, row: int, count: int, kinds: tuple[int, ...] = ()
+    need: GpuNeed,
+    columns: NodeColumns,
+    room: Room,
+    row: int,
+    count: int,
+    kinds: tuple[int, ...] = (),
+    *,
+    spread: bool = False,
 ) -> tuple[DeviceShare, ...]:
-    """`count` different devices of a node: the fullest that fit first, then by number. Fewer when it has fewer.
+    """`count` different devices of a node: the fullest that fit first (`spread`: the emptiest), then by number. Fewer when
+    it has fewer.
 
     `kinds`: how many of each of several types; not given: as many as go with `count`.
     """
@@ -83,7 +91,7 @@ def pick(
         found = [
             device
             for (kind, _), each in zip(need.kinds, counts, strict=True)
-            for device in pick(_only(need, kind, each), columns, room, row, each)
+            for device in pick(_only(need, kind, each), columns, room, row, each, spread=spread)
         ]
         return tuple(sorted(found, key=lambda device: device.index))
     if need.milli >= 1000 and not need.mib:
@@ -94,8 +102,9 @@ def pick(
     if need.type:
         wanted = columns.device_types.index(need.type) if need.type in columns.device_types else -2
         fits &= columns.device_type[row] == wanted
+    sign = -1 if spread else 1
     slots = sorted(
-        np.flatnonzero(fits).tolist(), key=lambda slot: (int(room.mib[row, slot] * 1000 // total[slot]), slot)
+        np.flatnonzero(fits).tolist(), key=lambda slot: (sign * int(room.mib[row, slot] * 1000 // total[slot]), slot)
     )
     return tuple(
         DeviceShare(

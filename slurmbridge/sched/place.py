@@ -19,6 +19,7 @@ from slurmbridge.sched.choose import Part, choose, with_counts
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.features import Alternative
 from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, open_to_user, unit_of
+from slurmbridge.sched.placing import Placing
 from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
 from slurmbridge.sched.screen import CPUS, MEMORY, MILLI, WHOLE
 from slurmbridge.sched.shape import Shape
@@ -61,16 +62,17 @@ def place(
     if alone and view.near is not None:
         allowed = allowed & view.near.idle(np.maximum(room.jobs, limits.jobs))
     found = capacity(shape, columns, limits, allowed, rules, most)
-    rows = with_counts(required, alternative.counts, found, columns.order) if alternative.counts else required
+    order = columns.order if view.placing is None else view.placing.order(limits)
+    rows = with_counts(required, alternative.counts, found, order) if alternative.counts else required
     if rows is None:
         return None
-    parts = choose(shape, columns, found, rows, view.bounds, limits.cpus, view.near)
+    parts = choose(shape, columns, found, rows, view.bounds, limits.cpus, view.near, order)
     if parts is None:
         return None
     shares: list[NodeShare] = []
     holds: list[Hold] = []
     for part in parts:
-        made = _node(shape, columns, room, limits, part, rules)
+        made = _node(shape, view, columns, room, limits, part, rules)
         if made is None:
             return None
         shares.append(made[0])
@@ -85,10 +87,18 @@ def place(
     return Placement(allocation=allocation, holds=(*holds, *holds_beside(view.near, holds)) if alone else tuple(holds))
 
 
-def candidates(shape: Shape, columns: NodeColumns, room: Room, allowed: Bools, rules: Rules, part: Part) -> list[int]:
+def candidates(
+    shape: Shape,
+    columns: NodeColumns,
+    room: Room,
+    allowed: Bools,
+    rules: Rules,
+    part: Part,
+    placing: Placing | None = None,
+) -> list[int]:
     """Rows of the nodes that could hold a part alone, the first to be tried last."""
     found = capacity(shape, columns, room, allowed, rules)
-    order = columns.order
+    order = columns.order if placing is None else placing.order(room)
     enough = found.tasks[order] >= part.tasks
     if found.devices is not None and part.devices:
         enough &= found.devices[order] >= part.devices
@@ -126,7 +136,7 @@ def place_one(
     tracked: frozenset[str],
 ) -> Placement | None:
     """`place` for a job of one node that is chosen already."""
-    made = _node(shape, columns, room, limits, part, rules)
+    made = _node(shape, view, columns, room, limits, part, rules)
     if made is None:
         return None
     nodes = (made[0],)
@@ -136,7 +146,7 @@ def place_one(
 
 
 def _node(
-    shape: Shape, columns: NodeColumns, room: Room, limits: Room, part: Part, rules: Rules
+    shape: Shape, view: PartitionView, columns: NodeColumns, room: Room, limits: Room, part: Part, rules: Rules
 ) -> tuple[NodeShare, Hold] | None:
     row, whole = part.row, is_whole(shape, rules)
     total_memory = int(columns.memory[row])
@@ -168,7 +178,8 @@ def _node(
             if not mask:
                 return None
     if shape.gpu is not None and (not whole or shape.gpu.milli < 1000 or shape.gpu.mib):
-        devices = gpus.pick(shape.gpu, columns, limits, row, part.devices, part.kinds)
+        spread = view.placing is not None and bool(view.placing.spreads_devices[row])
+        devices = gpus.pick(shape.gpu, columns, limits, row, part.devices, part.kinds, spread=spread)
         if len(devices) < part.devices:
             return None
     asked = memory_of_node(shape, count, part.devices, total_memory)

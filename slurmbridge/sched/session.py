@@ -259,9 +259,12 @@ class Session:
             left, fresh = self._candidates.get(key), False
             if left:
                 trim(left, limits, self.floor(shape), self._rules)
+                if view.placing is not None:
+                    view.placing.put_right(left, limits)
             while left is None or left:
                 if left is None:
-                    left, fresh = candidates(shape, columns, limits, each.nodes, self._rules, fate.alone), True
+                    left = candidates(shape, columns, limits, each.nodes, self._rules, fate.alone, view.placing)
+                    fresh = True
                     self._candidates[key] = left
                     continue
                 part = Part(left[-1], fate.alone.tasks, fate.alone.devices)

@@ -24,6 +24,7 @@ from slurmbridge.sched.columns import Bools, NodeColumns, build, with_changes
 from slurmbridge.sched.eligibility import time_limit
 from slurmbridge.sched.held import Held, end_of
 from slurmbridge.sched.pending import NEVER, Pending, switch_wait_end
+from slurmbridge.sched.placing import Placing, placing_of
 from slurmbridge.sched.preemption import leaving_at
 from slurmbridge.sched.room import Hold, Room, empty_room, holds_of
 from slurmbridge.sched.shape import Shape, ShapeTable
@@ -43,6 +44,7 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     forced: bool = False
     exclusive: bool = False
     bounds: Bounds = Bounds()
+    placing: Placing | None = None  # which nodes are filled first; None: by weight and configuration
     near: Near | None = None  # its topology; None: all nodes are equally near
 
 
@@ -199,6 +201,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         whole_nodes = self.config.select_type == "select/linear"
         by_load = "CR_LLN" in self.config.select_type_parameters
         views = {}
+        placing = placing_of(self.config, self.columns)
         for number, partition in enumerate(partitions):
             nodes = np.zeros(self.columns.count, dtype=np.bool_)
             for name in partition.nodes:
@@ -216,6 +219,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 forced=word == "FORCE",
                 bounds=Bounds(partition.min_nodes, partition.max_nodes, partition.lln or by_load),
                 exclusive=word == "EXCLUSIVE" or whole_nodes or partition.exclusive_topo,
+                placing=placing,
                 near=self._near(partition),
             )
         return msgspec.structs.replace(self, partitions=views, fixed_mark=object())
