@@ -20,6 +20,7 @@ from slurmbridge.commands.scontrol_show_job import job_lines
 from slurmbridge.commands.scontrol_show_node import node_lines
 from slurmbridge.commands.scontrol_show_partition import partition_lines
 from slurmbridge.commands.scontrol_show_step import show_steps
+from slurmbridge.commands.scontrol_show_topology import show_topology
 from slurmbridge.commands.scontrol_view import Eyes, lay_out, visible_partitions
 from slurmbridge.errors import LangError, SlurmErrno
 from slurmbridge.lang import hostlist
@@ -40,7 +41,7 @@ def show(eyes: Eyes, words: Sequence[str]) -> Command:
     """`show ENTITY`, `show ENTITY ID`, `show ENTITY=ID`."""
     word, equals, value = words[0].partition("=")
     name: str | None = value if equals else (words[1] if len(words) > 1 else None)
-    if len(words) > 2 and not "assoc_mgr".startswith(word.lower()):
+    if len(words) > 2 and not any(name.startswith(word.lower()) for name in ("assoc_mgr", "topology")):
         yield from complain(eyes, "too many arguments for keyword:show")
         return 1
     lowered = word.lower()
@@ -50,6 +51,8 @@ def show(eyes: Eyes, words: Sequence[str]) -> Command:
         return 1
     if found.name in ("assoc_mgr", "cache"):
         return (yield from show_assoc(eyes, words[1:]))
+    if found.name == "topology":
+        return (yield from show_topology(eyes, [value, *words[1:]] if equals else words[1:]))
     if (eyes.flags.json is not None or eyes.flags.yaml is not None) and found.json:
         return (yield from print_json(eyes, found.json, name))
     return (yield from found.run(eyes, name))

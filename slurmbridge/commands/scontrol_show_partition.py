@@ -49,6 +49,8 @@ def _lines(part: Partition, eyes: Eyes, nodes: dict[str, Node]) -> Iterator[str]
     )
     over = "NONE" if part.over_time_limit is None else str(part.over_time_limit)
     yield f"OverTimeLimit={over} PreemptMode={part.preempt_mode or config.preempt_mode}"
+    if part.topology:
+        yield f"Topology={part.topology}"
     cpus = sum(node.conf.cpus for node in members)
     yield f"State={part.state.value} TotalCPUs={cpus} TotalNodes={len(members)} SelectTypeParameters=NONE"
     yield f"JobDefaults={part.job_defaults or '(null)'}"

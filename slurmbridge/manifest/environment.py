@@ -334,6 +334,10 @@ def batch_env(
         return env
     first = job.allocation.nodes[0]
     env["HOSTNAME"] = env["SLURMD_NODENAME"] = env["SLURM_TOPOLOGY_ADDR"] = first.node
+    topology = config.topology_of(None)
+    if topology is not None:
+        address = topology.addresses([first.node])[first.node]
+        env["SLURM_TOPOLOGY_ADDR"], env["SLURM_TOPOLOGY_ADDR_PATTERN"] = address
     env["SLURM_CPUS_ON_NODE"] = str(first.cpus)
     env.update(device_env(first))
     return env

@@ -48,6 +48,8 @@ def build_launch(
     limit = (
         None if spec.time_limit is None or spec.time_limit == UNLIMITED or over == UNLIMITED else spec.time_limit * 60
     )
+    topology = config.topology_of(None)
+    addresses = {} if topology is None else topology.addresses([share.node for share in shares])
     return Launch(
         key=RunKey(job.job_id, job.restarts),
         uid=spec.uid,
@@ -58,7 +60,7 @@ def build_launch(
         home=user.home,
         shell=user.shell,
         nodes=tuple(
-            _launch_node(rank, share, tasks, nodes.get(share.node))
+            _launch_node(rank, share, tasks, nodes.get(share.node), addresses.get(share.node, ("", "")))
             for rank, (share, tasks) in enumerate(zip(shares, counts, strict=True))
         ),
         script=script,
@@ -94,7 +96,7 @@ def _submit_dir(job: Job, submitted: Mapping[str, str]) -> str:
     return submitted.get("SLURM_SUBMIT_DIR") or job.spec.work_dir
 
 
-def _launch_node(rank: int, share: NodeShare, tasks: int, node: Node | None) -> LaunchNode:
+def _launch_node(rank: int, share: NodeShare, tasks: int, node: Node | None, address: tuple[str, str]) -> LaunchNode:
     files = {device.index: device.file for device in node.conf.devices} if node is not None else {}
     return LaunchNode(
         rank=rank,
@@ -105,6 +107,7 @@ def _launch_node(rank: int, share: NodeShare, tasks: int, node: Node | None) -> 
         tasks=tasks,
         devices=tuple((device.index, device.milli, device.mib) for device in share.devices),
         device_files=tuple(files.get(device.index, "") for device in share.devices),
+        topology=address,
     )
 
 

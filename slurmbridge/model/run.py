@@ -21,6 +21,7 @@ class LaunchNode(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int = 1
     devices: tuple[tuple[int, int, int], ...] = ()  # (index, milli, mib)
     device_files: tuple[str, ...] = ()
+    topology: tuple[str, str] = ("", "")  # address and pattern; empty: the node's name
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):

@@ -51,7 +51,7 @@ def test_a_switch_has_the_nodes_of_all_switches_below_it_and_a_level_above_them(
     assert [(unit.name, unit.level, len(unit.nodes), unit.children, unit.link_speed) for unit in found.units] == [
         ("s0", 0, 4, (), 1), ("s1", 0, 4, (), 100), ("top", 1, 8, ("s0", "s1"), 1),
     ]  # fmt: skip
-    assert found.path_of("t6") == ("top", "s1")
+    assert found.addresses(["t6"]) == {"t6": ("top.s1.t6", "switch.switch.node")}
 
 
 def test_blocks_are_joined_with_their_neighbours_as_far_as_they_go_round() -> None:
@@ -60,6 +60,7 @@ def test_blocks_are_joined_with_their_neighbours_as_far_as_they_go_round() -> No
         ("b3", 0, ("t5", "t6")), ("b[1-2]", 1, ("t1", "t2", "t3", "t4")),
     ]  # fmt: skip
     assert found.block_sizes == (2, 4)
+    assert found.addresses(["t4"]) == {"t4": ("b2.t4", "block.node")}
 
 
 def test_topology_yaml_comes_first_and_has_several_topologies_for_partitions_to_name() -> None:

@@ -146,6 +146,7 @@ class LocalRuntime:
                 "cpus": node.cpus,
                 "tasks": node.tasks,
                 "devices": [list(each) for each in node.devices],
+                "topology": list(node.topology),
                 "memory": node.memory_mib,
             }
             for node in launch.nodes

@@ -1,0 +1,81 @@
+"""What does `scontrol show topology [NAME] [node=NODES] [unit=UNIT]` print? One line a switch or block.
+
+Layout and wording as observed on Slurm 26.05; scontrol(1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from slurmbridge.commands.effects import Command, Print
+from slurmbridge.commands.scontrol_jobs import complain
+from slurmbridge.commands.scontrol_view import Eyes
+from slurmbridge.errors import LangError
+from slurmbridge.lang import hostlist
+from slurmbridge.model.topology import Topology, TopologyUnit
+
+_UNIT_WORDS = ("unit", "switch", "block")
+
+
+def show_topology(eyes: Eyes, words: Sequence[str]) -> Command:
+    """`words`: what follows the entity."""
+    name = unit = nodes = ""
+    for number, word in enumerate(words):
+        key, equals, value = word.partition("=")
+        if equals and key.lower() == "node":
+            nodes = value
+        elif equals and key.lower() in _UNIT_WORDS:
+            unit = value
+        elif equals or number:
+            yield Print(f"Unknown argument {word}\n", 2)
+            return 1
+        else:
+            name = word
+    found = _chosen(eyes, name)
+    if found is None:
+        if not name:
+            return 0  # none is configured
+        yield from complain(eyes, "slurm_load_topo error: Requested topology configuration is not available")
+        return 0
+    if found.kind == "flat":
+        return 0
+    shown = _matching(found, unit, nodes)
+    if not shown:
+        kind = "switch" if found.kind == "tree" else "block"
+        named = f" named {unit}" if unit else ""
+        of_nodes = f" with nodes {nodes}" if nodes else ""
+        yield from complain(eyes, f"scontrol: error: Topology information contains no {kind}{named}{of_nodes}")
+        return 0
+    for number, each in shown:
+        yield Print((_switch(each) if found.kind == "tree" else _block(found, each, number)) + "\n")
+    return 0
+
+
+def _chosen(eyes: Eyes, name: str) -> Topology | None:
+    config = eyes.site.config
+    if name:
+        return next((each for each in config.topologies if each.name == name), None)
+    return config.topology_of(None)
+
+
+def _matching(topology: Topology, unit: str, nodes: str) -> list[tuple[int, TopologyUnit]]:
+    try:
+        wanted = set(hostlist.expand(nodes)) if nodes else set()
+    except LangError:
+        return []
+    return [
+        (number, each)
+        for number, each in enumerate(topology.units)
+        if (not unit or each.name == unit) and (not wanted or wanted <= set(each.nodes))
+    ]
+
+
+def _switch(unit: TopologyUnit) -> str:
+    line = f"SwitchName={unit.name} Level={unit.level} LinkSpeed={unit.link_speed} Nodes={hostlist.compress_sorted(unit.nodes)}"
+    return f"{line} Switches={unit.children_text}" if unit.children else line
+
+
+def _block(topology: Topology, unit: TopologyUnit, number: int) -> str:
+    key = "AggregatedBlock" if unit.level else "BlockName"
+    nodes = f" Nodes={hostlist.compress_sorted(unit.nodes)}" if unit.nodes else ""
+    return f"{key}={unit.name} BlockIndex={number}{nodes} BlockSize={topology.block_sizes[unit.level]}"
