@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -21,7 +20,7 @@ from slurmbridge.model.cluster import ClusterConfig, Node, NodeConf, Partition
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.plan import Delta, Plan
 from slurmbridge.model.request import Exclusive, JobRequest
-from slurmbridge.model.states import JobState, NodeFlag
+from slurmbridge.model.states import NodeFlag
 from slurmbridge.sched.cycle import Memo, plan_cycle
 from slurmbridge.sched.snapshot import Snapshot
 
@@ -46,18 +45,19 @@ def job(number: int, low: int, high: int | None = None, *, since: float = NOW, *
         nodes_max=high, segment=fields.pop("segment", None),
         recorded=tuple((name, "") for name in fields.pop("recorded", ())),
     )  # fmt: skip
-    defaults: dict[str, Any] = {"exclusive": Exclusive.NODE, "partitions": ("all",), "time_limit": 60}
-    spec = JobSpec(
-        request=request, uid=1, gid=1, user="u", group="u", account="a", name="j", work_dir="/", min_nodes=low,
-        max_nodes=low if high is None else high, num_tasks=low, **(defaults | fields),
-    )  # fmt: skip
+    defaults: dict[str, Any] = {
+        "exclusive": Exclusive.NODE, "partitions": ("all",), "time_limit": 60, "num_tasks": low, "min_nodes": low,
+        "max_nodes": low if high is None else high, "name": "j", "work_dir": "/",
+    }  # fmt: skip
+    spec = JobSpec(request=request, uid=1, gid=1, user="u", group="u", account="a", **(defaults | fields))
     return Job(job_id=number, spec=spec, submit_time=since, eligible_time=since, accrue_time=since)
 
 
 def world(config: ClusterConfig, *jobs: Job, drained: str = "") -> Snapshot:
     away = set(hostlist.expand(drained)) if drained else set()
     nodes = tuple(
-        Node(conf=conf, flags=frozenset({NodeFlag.DRAIN}) if conf.name in away else frozenset()) for conf in config.nodes
+        Node(conf=conf, flags=frozenset({NodeFlag.DRAIN}) if conf.name in away else frozenset())
+        for conf in config.nodes
     )
     return Snapshot.empty().apply(Delta(version=1, config=config, nodes=nodes, partitions=config.partitions, jobs=jobs))
 
@@ -88,7 +88,9 @@ def nodes_of(config: ClusterConfig, wanted: Job, drained: str = "") -> str:
 def test_below_a_tree_a_job_gets_the_nodes_that_slurm_gives_it(
     drained: str, low: int, high: int | None, switches: int, nodes: str
 ) -> None:
-    assert nodes_of(cluster("tree", TREE, 12), job(1, low, high, switches=switches, switches_wait=300), drained) == nodes
+    assert (
+        nodes_of(cluster("tree", TREE, 12), job(1, low, high, switches=switches, switches_wait=300), drained) == nodes
+    )
 
 
 _THIN = "t[1-2,5,13]"
@@ -122,3 +124,143 @@ def test_in_blocks_a_job_gets_the_nodes_that_slurm_gives_it(
     drained: str, low: int, segment: int | None, more: tuple[str, ...], nodes: str
 ) -> None:
     assert nodes_of(cluster("block", BLOCKS, 16), job(1, low, segment=segment, recorded=more), drained) == nodes
+
+
+def test_a_job_takes_more_switches_once_its_wait_is_over_and_the_planner_wakes_up_for_it() -> None:
+    patient = job(1, 4, switches=1, switches_wait=300)
+    snapshot = world(cluster("tree", TREE, 12), patient, drained="t[1-3,5-6,9]")
+    before = plan(snapshot, NOW + 299)
+    assert not before.starts and before.wake_at == NOW + 300
+    assert [len(start.allocation.nodes) for start in plan(snapshot, NOW + 300).starts] == [4]
+
+
+def test_the_wait_counts_from_when_the_job_might_start() -> None:
+    patient = job(1, 4, since=NOW - 200, switches=1, switches_wait=300)
+    snapshot = world(cluster("tree", TREE, 12), patient, drained="t[1-3,5-6,9]")
+    assert not plan(snapshot, NOW + 99).starts and plan(snapshot, NOW + 100).starts
+
+
+def test_jobs_that_wait_for_switches_stay_where_they_are_when_shapes_are_counted_anew() -> None:
+    snapshot = world(cluster("tree", TREE, 12), job(1, 4, switches=1, switches_wait=300), drained="t[1-3,5-6,9]")
+    later = snapshot.at(NOW + 300)
+    many = tuple(job(number, 1, cpus_per_task=number) for number in range(2, 1100))
+    anew = later.apply(Delta(version=2, jobs=many)).apply(Delta(version=3, gone=tuple(range(2, 1100))))
+    assert anew.shapes is not snapshot.shapes
+    assert plan(anew, NOW + 300).starts and not plan(anew, NOW + 299).starts
+
+
+def test_only_jobs_that_ask_mind_switches_where_the_topology_is_optional() -> None:
+    config = cluster("tree", TREE, 12, topology_param="TopoOptional")
+    assert nodes_of(config, job(1, 3), "t1") == "t[2-4]"
+    assert nodes_of(config, job(1, 4), "t1") == "t[2-5]"
+    assert nodes_of(config, job(1, 4, switches=1, switches_wait=300), "t1") == "t[5-8]"
+
+
+def test_jobs_span_no_switches_that_nothing_joins() -> None:
+    apart = "SwitchName=s0 Nodes=t[1-4]\nSwitchName=s1 Nodes=t[5-8]\n"
+    config = cluster("tree", apart, 12)
+    assert nodes_of(config, job(1, 5)) == "" and nodes_of(config, job(1, 4), "t1") == "t[5-8]"
+    assert nodes_of(config, job(1, 1, max_nodes=1), "t[1-8]") == "t9"
+
+
+def test_required_nodes_are_filled_up_beside_them() -> None:
+    config = cluster("tree", TREE, 12)
+    assert nodes_of(config, job(1, 3, req_nodes=("t6",))) == "t[5-7]"
+    assert nodes_of(config, job(1, 3, req_nodes=("t3", "t9"))) == "t[1,3,9]"
+    assert nodes_of(config, job(1, 3, req_nodes=("t3", "t9"), switches=1, switches_wait=300)) == ""
+
+
+def test_tasks_without_a_number_of_nodes_go_below_one_switch_if_they_can() -> None:
+    wanted = job(1, 1, max_nodes=10, num_tasks=10, ntasks_given=True, exclusive=Exclusive.NO)
+    assert nodes_of(cluster("tree", TREE, 12), wanted, "t[1-2]") == "t[5-7]"
+
+
+@pytest.mark.parametrize("kind", ["tree", "block"])
+def test_whoever_has_the_domain_for_himself_waits_until_nobody_is_there(kind: str) -> None:
+    config = cluster(kind, TREE if kind == "tree" else BLOCKS, 12 if kind == "tree" else 16)
+    busy = [
+        job(number, 1, req_nodes=(f"t{node}",)) for number, node in enumerate(range(1, len(config.nodes) - 3, 4), 1)
+    ]
+    starts = plan(
+        world(config, *busy, job(90, 2, exclusive=Exclusive.TOPO), job(91, 2, exclusive=Exclusive.TOPO))
+    ).starts
+    found = {start.job_id: [node.node for node in start.allocation.nodes] for start in starts}
+    last = len(config.nodes) - 3
+    assert found[90] == [f"t{last}", f"t{last + 1}"] and 91 not in found
+
+
+def leaf(node: str) -> int:
+    return (int(node[1:]) - 1) // 4
+
+
+@st.composite
+def worlds(draw: st.DrawFn, kind: str, count: int) -> tuple[Snapshot, dict[int, Job]]:
+    jobs = {}
+    for number in range(1, draw(st.integers(1, 8)) + 1):
+        low = draw(st.integers(1, 8))
+        fields: dict[str, Any] = {"exclusive": draw(st.sampled_from([Exclusive.NODE, Exclusive.NODE, Exclusive.TOPO]))}
+        if kind == "tree":
+            fields |= {
+                "switches": draw(st.integers(0, 2)),
+                "switches_wait": 300,
+                "since": NOW - draw(st.sampled_from([0, 400])),
+            }
+        else:
+            size = draw(st.sampled_from([each for each in range(1, low + 1) if low % each == 0]))
+            fields |= {
+                "segment": size,
+                "recorded": draw(st.sampled_from([(), ("spread-segments",), ("consolidate-segments",)])),
+            }
+        jobs[number] = job(number, low, **fields)
+    away = draw(st.sets(st.sampled_from([f"t{number}" for number in range(1, count + 1)]), max_size=count // 2))
+    config = cluster(kind, TREE if kind == "tree" else BLOCKS, count)
+    return world(config, *jobs.values(), drained=",".join(sorted(away))), jobs
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds("tree", 12))
+def test_no_job_spans_more_switches_than_it_wants_before_its_wait_is_over(
+    made: tuple[Snapshot, dict[int, Job]],
+) -> None:
+    snapshot, jobs = made
+    for start in plan(snapshot).starts:
+        wanted = jobs[start.job_id]
+        used = {leaf(node.node) for node in start.allocation.nodes}
+        over = wanted.eligible_time is not None and wanted.eligible_time + 300 <= NOW
+        assert over or not wanted.spec.switches or len(used) <= wanted.spec.switches
+    check_alone(snapshot, jobs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(worlds("block", 16))
+def test_no_segment_crosses_a_block(made: tuple[Snapshot, dict[int, Job]]) -> None:
+    snapshot, jobs = made
+    for start in plan(snapshot).starts:
+        request, nodes = jobs[start.job_id].spec.request, [node.node for node in start.allocation.nodes]
+        size = request.segment if request.segment and request.segment < len(nodes) else len(nodes)
+        counts = np.bincount([leaf(node) // (1 if size <= 4 else 2) for node in nodes])
+        assert all(count % size == 0 for count in counts.tolist())
+        if size < len(nodes) and request.recorded and request.recorded[0][0] == "spread-segments":
+            assert size > 4 or counts.max() == size
+    check_alone(snapshot, jobs)
+
+
+def check_alone(snapshot: Snapshot, jobs: dict[int, Job]) -> None:
+    """Where one job has the domain for itself, nobody else is."""
+    there: dict[int, set[int]] = {}
+    for start in plan(snapshot).starts:
+        for node in start.allocation.nodes:
+            there.setdefault(leaf(node.node), set()).add(start.job_id)
+    for inside in there.values():
+        assert len(inside) == 1 or not any(jobs[each].spec.exclusive is Exclusive.TOPO for each in inside)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 4), min_size=3, max_size=3), st.integers(2, 12))
+def test_a_job_gets_as_few_leaf_switches_as_any_choice_of_nodes_would_need(free: list[int], low: int) -> None:
+    away = [f"t{4 * switch + place}" for switch, count in enumerate(free) for place in range(1, 5 - count)]
+    starts = plan(world(cluster("tree", TREE, 12), job(1, low), drained=",".join(away))).starts
+    fewest = min(
+        (len(some) for size in (1, 2, 3) for some in itertools.combinations(free, size) if sum(some) >= low), default=0
+    )
+    assert len({leaf(node.node) for start in starts for node in start.allocation.nodes}) == fewest
