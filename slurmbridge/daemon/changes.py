@@ -12,6 +12,7 @@ from slurmbridge.commands.effects import Call, Change, Outcome
 from slurmbridge.commands.update_fields import apply_update
 from slurmbridge.daemon.core import Core, new_sluid
 from slurmbridge.daemon.jobtable import is_over
+from slurmbridge.daemon.resuming import may_go_on
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lifecycle import arrays, control
 from slurmbridge.model.job import Job
@@ -188,7 +189,11 @@ class Changes:
             case "suspend" | "resume":
                 if not operator and call.uid != job.spec.uid:
                     return SlurmErrno.ACCESS_DENIED
-                return control.suspend(job, now=now) if change.verb == "suspend" else control.resume(job, now=now)
+                if change.verb == "suspend":
+                    return control.suspend(job, now=now)
+                answer = control.resume(job, now=now)
+                taken = isinstance(answer, control.Changed) and not may_go_on(self.core.memory, job)
+                return SlurmErrno.NODES_BUSY if taken else answer
             case "top":
                 return self._top(job)
             case "notify":
@@ -230,8 +235,10 @@ class Changes:
         return replace(answer, jobs=(*answer.jobs[:-1], job))
 
     def _signal_step(self, job: Job, change: Change) -> control.Answer:
-        if job.is_pending or is_over(job):
-            return SlurmErrno.JOB_PENDING if job.is_pending else SlurmErrno.ALREADY_DONE
+        if job.is_pending:
+            return control.NOTHING  # it has none yet
+        if is_over(job):
+            return SlurmErrno.ALREADY_DONE
         if not any(step.step_id == change.step_id for step in self.core.memory.steps(job.job_id)):
             return SlurmErrno.INVALID_JOB_ID
         self.runtime.signal(_key(job), change.signal, "step", change.step_id)

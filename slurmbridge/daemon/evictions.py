@@ -12,9 +12,8 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from msgspec.structs import replace
-
 from slurmbridge.daemon.core import Core
+from slurmbridge.daemon.resuming import may_go_on
 from slurmbridge.lifecycle import control, evictions
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction
@@ -108,7 +107,7 @@ class Evictions:
         self._commit(records, after, placed=True)
 
     def _may_go_on(self, job: Job, now: float) -> bool:
-        assert job.evicted is not None and job.allocation is not None
+        assert job.evicted is not None
         table = self.core.memory.table
         winner = table.get(job.evicted.for_job)
         if winner is not None and winner.state in (JobState.RUNNING, JobState.SUSPENDED):
@@ -117,11 +116,7 @@ class Evictions:
             waited = now - (job.suspend_time or now) >= PATIENCE_S
             if self._is_promised(winner.job_id) or not waited:
                 return False
-        cpus = replace(
-            job.allocation,
-            nodes=tuple(replace(share, memory_mib=0, devices=()) for share in job.allocation.nodes),
-        )
-        return self.core.memory.node_table.has_room(cpus)
+        return may_go_on(self.core.memory, job)
 
     def _ended(self, job: Job) -> None:
         if self._marked:

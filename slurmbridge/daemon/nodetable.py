@@ -106,7 +106,7 @@ class NodeTable:
         if old is None and new is None:
             return
         if old is not None and new is not None and old.allocation is new.allocation and old.flags == new.flags:
-            if old.gave_way == new.gave_way:
+            if old.is_without_cpus == new.is_without_cpus:
                 return
         if old is not None:
             self._apply(old, -1, now)
@@ -119,7 +119,7 @@ class NodeTable:
             use = self._use.get(share.node)
             if use is None:
                 continue
-            use.cpus += 0 if job.gave_way else sign * share.cpus
+            use.cpus += 0 if job.is_without_cpus else sign * share.cpus
             use.memory += sign * share.memory_mib
             for device in share.devices:
                 milli, mib = use.devices.get(device.index, (0, 0))

@@ -97,6 +97,10 @@ def _exit_reason(state: JobState, status: int) -> str:
     return f"{Reason.RAISED_SIGNAL}:{number}({signal_text(number)})" if number else Reason.NON_ZERO_EXIT
 
 
+def _held(by: str) -> str:
+    return Reason.HELD_ADMIN if by == "admin" else Reason.HELD_USER
+
+
 def _requeued(
     job: Job,
     death: Death,
@@ -124,18 +128,20 @@ def _requeued(
         reason=Reason.NONE,
         usage=usage or job.usage,
     )
-    hold = death is Death.REQUEUE_HOLD
+    hold = death is Death.REQUEUE_HOLD or (job.priority == 0 and bool(job.held_by))
+    held_by = job.held_by or ("admin" if admin else "user")
     again = replace(
         job,
         spec=replace(job.spec, time_limit=job.whole_limit) if job.is_cut else job.spec,
+        is_stopped=False,
         is_cut=False,
         whole_limit=None,
         restarts=job.restarts + 1,
         state=JobState.PENDING,
-        flags=frozenset({JobFlag.REQUEUE_HOLD}) if hold else frozenset(),
-        reason=reason or ("JobHeldUser" if hold else Reason.NONE),
+        flags=frozenset({JobFlag.REQUEUE_HOLD}) if death is Death.REQUEUE_HOLD else frozenset(),
+        reason=reason or (_held(held_by) if hold else Reason.NONE),
         reason_text="",
-        held_by=("admin" if admin else "user") if hold else "",
+        held_by=held_by if hold else "",
         priority=0 if hold else 1,
         eligible_time=None if hold else time,
         accrue_time=None if hold else time,

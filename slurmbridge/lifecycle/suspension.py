@@ -18,6 +18,7 @@ def stopped(job: Job, now: float) -> Job:
     return replace(
         job,
         state=JobState.SUSPENDED,
+        is_stopped=True,
         suspend_time=now,
         pre_suspend_s=job.pre_suspend_s + ran,
         reason=Reason.NONE,
@@ -28,5 +29,5 @@ def going_on(job: Job, now: float) -> Job:
     paused = now - (job.suspend_time or now)
     end = job.time_limit_end
     return replace(
-        job, state=JobState.RUNNING, suspend_time=now, time_limit_end=None if end is None else end + paused
+        job, state=JobState.RUNNING, is_stopped=False, suspend_time=now, time_limit_end=None if end is None else end + paused
     )

@@ -15,7 +15,6 @@ from slurmbridge.model.retention import Retention
 from slurmbridge.model.states import NodeBase, NodeFlag, PartitionState
 from slurmbridge.model.topology import Topology
 
-
 DEFAULT_DEVICE_MIB: Final = 80 * 1024
 """Memory of a device whose size nobody said."""
 
@@ -183,6 +182,7 @@ class Scheduling(msgspec.Struct, frozen=True, kw_only=True):
 
     order: Literal["auto", "plain", "fair"] = "auto"  # auto: queues take turns where a quota is set, one line elsewhere
     backfill: Literal["priority", "shortest"] = "priority"  # inside a queue that takes turns: shortest limit first
+    promise: Literal["turn", "claim"] = "turn"  # who is promised the next start: whose turn it is, or who waited longest
     history: float = 1.0  # how much past use counts against a queue when what is idle is shared out
 
 

@@ -224,6 +224,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     suspend_time: float | None = None  # when it was last suspended or resumed
     pre_suspend_s: float = 0.0  # run time until then
     last_sched_eval: float | None = None
+    is_stopped: bool = False  # suspended, or ended while it was
     preempt_time: float | None = None  # when this run was chosen to give way
     evicted: Evicted | None = None
     sched_nodes: tuple[str, ...] = ()  # while pending: where it is expected to start
@@ -260,8 +261,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return max(0.0, self.suspend_time - self.start_time - self.pre_suspend_s)
 
     @property
+    def is_without_cpus(self) -> bool:
+        """Whether others may have its CPUs: it is suspended. Memory and devices stay its own until its last process ends."""
+        return self.state is JobState.SUSPENDED or self.is_stopped
+
+    @property
     def gave_way(self) -> bool:
-        """Whether it is suspended for another job, which has its CPUs meanwhile; memory and devices stay its own."""
+        """Whether it is suspended for another job, and goes on by itself."""
         return self.state is JobState.SUSPENDED and self.evicted is not None and self.evicted.mode == "SUSPEND"
 
     @property

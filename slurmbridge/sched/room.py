@@ -54,7 +54,7 @@ def holds_of(job: Job, columns: NodeColumns, *, closes: bool, owner: bool, share
             continue
         slots = columns.device_index[row].tolist()
         mask = 0
-        for cpu in () if job.gave_way else share.cpu_ids:
+        for cpu in () if job.is_without_cpus else share.cpu_ids:
             mask |= 1 << cpu
         devices = tuple(
             device_hold(columns, row, slots.index(device.index), device.milli, device.mib)
@@ -64,11 +64,11 @@ def holds_of(job: Job, columns: NodeColumns, *, closes: bool, owner: bool, share
         found.append(
             Hold(
                 row=row,
-                cpus=0 if job.gave_way else share.cpus,
+                cpus=0 if job.is_without_cpus else share.cpus,
                 memory=share.memory_mib,
                 mask=mask,
                 devices=devices,
-                closes=closes and not job.gave_way,
+                closes=closes and not job.is_without_cpus,
                 owner=job.spec.uid if owned else NO_OWNER,
                 shares=shares,
             )

@@ -283,7 +283,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                     before is not None
                     and before.end == now_running.end
                     and before.job.allocation == job.allocation
-                    and before.job.gave_way == job.gave_way
+                    and before.job.is_without_cpus == job.is_without_cpus
                 ):
                     running[job.job_id] = msgspec.structs.replace(before, job=job)
                     continue

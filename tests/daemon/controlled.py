@@ -233,7 +233,7 @@ def check_use(made: Site) -> None:
             continue
         for share in job.allocation.nodes:
             amounts = held.setdefault(share.node, [0, 0])
-            amounts[0] += 0 if job.gave_way else share.cpus
+            amounts[0] += 0 if job.is_without_cpus else share.cpus
             amounts[1] += share.memory_mib
     for node in memory.nodes():
         assert [node.alloc_cpus, node.alloc_memory] == held.get(node.name, [0, 0]), node.name
