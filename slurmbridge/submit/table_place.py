@@ -16,7 +16,6 @@ from slurmbridge.submit.option import (
     Option,
 )
 
-_PLACE = "A wish about which equal nodes are taken; on any of them the job computes the same."
 _BIND = "Every task sees all devices of its job on the node; a binding only narrows that choice."
 _SPEED = "A clock frequency changes how fast the job computes, not what."
 _OCI = "running outside the container would change the result; container bundles are not available here"
@@ -119,14 +118,14 @@ OPTIONS: tuple[Option, ...] = (
            section=GENERAL, meta="list", help="hierarchical resources"),
     Option(long="resv-ports", arg=OPTIONAL, field="resv_ports", kind="resv_ports", het=True, end=REFUSED,
            why="no MpiParams ports are configured to reserve", section=GENERAL, help="reserve communication ports"),
-    Option(long="segment", field="segment", kind="segment", het=True, rest="segment_size", end=RECORDED, why=_PLACE,
+    Option(long="segment", field="segment", kind="segment", het=True, rest="segment_size",
            section=GENERAL, meta="n", help="size of the segments of nodes that stay together"),
     Option(long="spread-job", arg=NONE, field="spread_job", kind="flag", het=True,
            section=GENERAL, help="spread job across as many nodes as possible"),
-    Option(long="spread-segments", arg=NONE, kind="recorded", het=True, end=RECORDED, why=_PLACE,
+    Option(long="spread-segments", arg=NONE, kind="recorded", het=True,
            section=GENERAL, help="spread job segments across separate base blocks"),
-    Option(long="switches", field="switches", kind="switches", het=True, rest="required_switches", end=RECORDED,
-           why=_PLACE, section=GENERAL, meta="max-switches{@max-time-to-wait}", help="optimum switches and how long to wait"),
+    Option(long="switches", field="switches", kind="switches", het=True, rest="required_switches",
+           section=GENERAL, meta="max-switches{@max-time-to-wait}", help="optimum switches and how long to wait"),
     Option(long="tres-bind", field="tres_bind", kind="text", het=True, rest="tres_bind", end=RECORDED, why=_BIND,
            section=GENERAL, meta="...", help="task to tres binding options"),
     Option(long="tres-per-task", field="tres_per_task", kind="tres_per_task", het=True, rest="tres_per_task",

@@ -14,11 +14,10 @@ from slurmbridge.submit.option import (
 )
 
 _SPEC = "Reserved cores are the administrator's; AllowSpecResourcesUsage is off, and Slurm then leaves it out too."
-_PLACE = "A wish about which equal nodes are taken; on any of them the job computes the same."
 _CORE_SHAPE = "CPUs are counted, not pinned, here: which cores of a node a task runs on changes speed alone."
 
 OPTIONS: tuple[Option, ...] = (
-    Option(long="consolidate-segments", arg=NONE, kind="recorded", het=True, end=RECORDED, why=_PLACE,
+    Option(long="consolidate-segments", arg=NONE, kind="recorded", het=True,
            section=GENERAL, help="put segments into as few base blocks as possible"),
     Option(long="contiguous", arg=NONE, field="contiguous", kind="flag", het=True, rest="contiguous", section=WHERE, help="demand a contiguous range of nodes"),
     Option(long="core-spec", short="S", field="core_spec", kind="number", het=True, default="node CoreSpecCount",
