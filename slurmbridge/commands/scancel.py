@@ -274,6 +274,10 @@ def _announcement(item: Item, asked: Request) -> str:
     return f"Terminating {scope}{what} {item.shown}"
 
 
+def _runs(item: Item) -> bool:
+    return item.job is not None and not item.job.is_finished
+
+
 def _complain(item: Item, asked: Request, refused: list[SlurmErrno]) -> Command:
     """One line for the first refusal. A job that is gone is no error, unless a signal was asked for."""
     if not refused:
@@ -284,13 +288,13 @@ def _complain(item: Item, asked: Request, refused: list[SlurmErrno]) -> Command:
     insists = asked.signal is not None or asked.scope == "batch" or (bool(asked.filters) and bool(asked.targets))
     is_silent = serious is None and asked.verbose == 0 and not insists and not is_step
     if errno in (SlurmErrno.ALREADY_DONE, SlurmErrno.JOB_FINISHED) and serious is None:
-        errno = SlurmErrno.INVALID_JOB_ID if insists else SlurmErrno.ALREADY_DONE
+        errno = SlurmErrno.INVALID_JOB_ID if insists or is_step else SlurmErrno.ALREADY_DONE
     if not is_silent and not (asked.quiet and serious is None):
         kind = "job step id" if is_step else "job id"
-        shown = str(item.target.job_id) if is_step and item.target.tasks is None else item.shown
+        shown = str(item.target.job_id) if is_step and _runs(item) else item.shown
         yield Print(f"scancel: error: Kill job error on {kind} {shown}: {errno.text}\n", 2)
     if serious is not None:
         return EXIT_CODES.get(serious, 1)
     if is_step:
-        return EXIT_CODES[SlurmErrno.INVALID_JOB_ID] if item.target.tasks is None else 1
+        return EXIT_CODES[SlurmErrno.INVALID_JOB_ID] if _runs(item) else 1
     return 1 if insists else 0

@@ -215,7 +215,7 @@ def _targets(operands: tuple[str, ...], max_array_size: int) -> tuple[Target, ..
     for operand in operands:
         for text in _split(operand):
             target = read_target(text, max_array_size)
-            if target is None:
+            if target is None or (target.step is not None and (target.is_range or not text[-1].isdigit())):
                 return _bad_target(operand, text)
             found.append(target)
     return tuple(found)

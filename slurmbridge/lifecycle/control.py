@@ -50,13 +50,14 @@ NOTHING = Changed()
 
 
 def hold(job: Job, *, by: str, now: float) -> Answer:
-    """by: "user" or "admin" (an operator's hold that only an operator releases)."""
+    """by: "user" or "admin" (an operator's hold that only an operator releases). A running job goes on; it counts when
+    the job is requeued."""
     if job.is_finished:
         return SlurmErrno.ALREADY_DONE
-    if not job.is_pending:
-        return SlurmErrno.JOB_NOT_PENDING
     held_by = job.held_by if job.held_by == "admin" and by == "user" else by
     reason = Reason.HELD_ADMIN if held_by == "admin" else Reason.HELD_USER
+    if not job.is_pending:
+        return Changed(jobs=(replace(job, priority=0, held_by=held_by, reason=reason, reason_text=""),))
     return Changed(
         jobs=(
             replace(
@@ -76,12 +77,12 @@ def hold(job: Job, *, by: str, now: float) -> Answer:
 def release(job: Job, *, operator: bool, now: float) -> Answer:
     if job.is_finished and JobFlag.COMPLETING not in job.flags:
         return SlurmErrno.ALREADY_DONE
-    if not job.is_pending:
-        return NOTHING
     if job.held_by == "admin" and not operator:
         return SlurmErrno.ACCESS_DENIED
-    if job.priority != 0:
+    if job.priority != 0 or job.is_finished:
         return NOTHING
+    if not job.is_pending:
+        return Changed(jobs=(replace(job, priority=1, held_by="", reason=Reason.NONE, reason_text=""),))
     begin = job.spec.begin
     eligible = None if begin is not None and begin > now else now
     return Changed(
@@ -159,8 +160,8 @@ def complete(job: Job, *, status: int, uid: int, now: float) -> Answer:
 
 
 def send(job: Job, *, signal: int, scope: str, uid: int, now: float) -> Answer:
-    """A signal by scancel -s or scontrol: SIGKILL without a scope cancels."""
-    if signal == signals.SIGKILL and not scope:
+    """A signal by scancel -s or scontrol: SIGKILL without a scope cancels; what does not run yet, with any."""
+    if signal == signals.SIGKILL and (not scope or job.is_pending):
         return cancel(job, uid=uid, now=now)
     if job.is_finished:
         return SlurmErrno.ALREADY_DONE

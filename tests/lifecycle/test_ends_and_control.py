@@ -76,6 +76,25 @@ def test_hold_and_release() -> None:
     assert (released.jobs[0].priority, released.jobs[0].eligible_time) == (1, NOW)
 
 
+def test_the_hold_of_a_running_job_counts_when_it_is_requeued() -> None:
+    held = control.hold(running(), by="user", now=NOW)
+    assert isinstance(held, control.Changed)
+    record = held.jobs[0]
+    assert (record.state, record.priority, record.reason) == (JobState.RUNNING, 0, Reason.HELD_USER)
+    again = settle(record, Death.REQUEUE, 0, NOW, None).again
+    assert again is not None
+    assert (again.priority, again.held_by, again.reason) == (0, "user", Reason.HELD_USER)
+    released = control.release(record, operator=False, now=NOW)
+    assert isinstance(released, control.Changed)
+    assert (released.jobs[0].state, released.jobs[0].held_by) == (JobState.RUNNING, "")
+
+
+def test_sigkill_to_the_script_of_a_job_that_waits_cancels_it() -> None:
+    answer = control.send(job(), signal=9, scope="batch", uid=1, now=NOW)
+    assert isinstance(answer, control.Changed)
+    assert answer.jobs[0].state is JobState.CANCELLED
+
+
 def test_an_administrators_hold_is_not_the_users_to_release() -> None:
     held = control.hold(job(), by="admin", now=NOW)
     assert isinstance(held, control.Changed)
@@ -88,14 +107,13 @@ def test_an_administrators_hold_is_not_the_users_to_release() -> None:
 @pytest.mark.parametrize(
     ("verb", "record", "errno"),
     [
-        (lambda j: control.hold(j, by="user", now=NOW), running(), SlurmErrno.JOB_NOT_PENDING),
         (lambda j: control.hold(j, by="user", now=NOW), ended(), SlurmErrno.ALREADY_DONE),
         (lambda j: control.requeue(j, held=False, now=NOW), job(), SlurmErrno.JOB_PENDING),
         (lambda j: control.requeue(j, held=False, now=NOW), running(of=spec(requeue=False)), SlurmErrno.DISABLED),
         (lambda j: control.suspend(j, now=NOW), job(), SlurmErrno.JOB_PENDING),
         (lambda j: control.cancel(j, uid=1, now=NOW), ended(), SlurmErrno.ALREADY_DONE),
     ],
-    ids=["hold-running", "hold-ended", "requeue-pending", "requeue-forbidden", "suspend-pending", "cancel-ended"],
+    ids=["hold-ended", "requeue-pending", "requeue-forbidden", "suspend-pending", "cancel-ended"],
 )
 def test_verbs_that_do_not_fit_the_state_are_refused(verb: object, record: Job, errno: SlurmErrno) -> None:
     assert callable(verb)
