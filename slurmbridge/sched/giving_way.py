@@ -16,7 +16,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
 from slurmbridge.model.states import JobState, Reason
 from slurmbridge.sched import gates
-from slurmbridge.sched.columns import Bools, Ints
+from slurmbridge.sched.columns import Bools
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.evictable import Victim, Victims, cost_of, frees_of
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
@@ -24,6 +24,7 @@ from slurmbridge.sched.market import Market, charges
 from slurmbridge.sched.order import ACROSS
 from slurmbridge.sched.payers import Payers
 from slurmbridge.sched.place import Placement
+from slurmbridge.sched.preemptable import Preemptable
 from slurmbridge.sched.preemption import REQUEUE, Rules
 from slurmbridge.sched.queues import TOLERANCE, ZERO, Vector, fits, plus
 from slurmbridge.sched.room import Hold
@@ -62,7 +63,7 @@ class GivingWay:
         self._failed: set[int] = set()  # group and partition
         self._served = self._being_served()
         self._kinds: dict[object, int] = {}
-        self._victim_kinds: dict[int, tuple[Ints, list[Job], dict[object, Bools]]] = {}  # by maker
+        self._preemptable: dict[int, Preemptable] = {}  # by maker
         self._payers_of: dict[int, Payers] = {}  # by pool
         self._movable: dict[int, Bools] = {}  # by maker: victims that may find another place
         self._unmovable: set[tuple[int, int]] = (
@@ -257,11 +258,13 @@ class GivingWay:
 
     def _preempt(self, place: int, maker: RoomMaker, market: Market | None) -> bool:
         each, view = self.walk.waiting(place), self.walk.view(place)
-        now, name = self.session.now, view.partition.name
         job = msgspec.structs.replace(
             each.job, priority=int(self.walk.snapshot.pending.rows["priority"][self.walk.rows[place]])
         )
-        allowed = self._preemptable(maker, job, name, now)
+        known = self._preemptable.get(id(maker))
+        if known is None:
+            known = self._preemptable[id(maker)] = Preemptable(self.rules, maker.victims, self.session.now)
+        allowed = known.by(job, view.partition.name)
         if not allowed.any():
             return False
         kind = self._kind("preempt", each.group, view.number)
@@ -279,28 +282,6 @@ class GivingWay:
         def allowed(_: Sequence[Victim], placement: Placement | None) -> bool:
             return placement is None or self.walk.starts.books.refusal(job, placement.holds) is None
 
-        return allowed
-
-    def _preemptable(self, maker: RoomMaker, job: Job, partition: str, now: float) -> Bools:
-        """Victims that this job may preempt. Asked once for each kind of job and of victim."""
-        kinds = self._victim_kinds.get(id(maker))
-        if kinds is None:
-            numbers: dict[object, int] = {}
-            samples: list[Job] = []
-            column = []
-            for victim in maker.victims.all:
-                likeness = self.rules.likeness(victim.running.job, now)
-                if likeness not in numbers:
-                    numbers[likeness] = len(samples)
-                    samples.append(victim.running.job)
-                column.append(numbers[likeness])
-            kinds = self._victim_kinds[id(maker)] = np.array(column, dtype=np.int64), samples, {}
-        column_of, samples, known = kinds
-        key = job.spec.qos, partition, job.priority if self.rules.by_priority else 0
-        allowed = known.get(key)
-        if allowed is None:
-            may = [self.rules.may_preempt(job, each, now, partition=partition) is not None for each in samples]
-            allowed = known[key] = np.array(may, dtype=np.bool_)[column_of]
         return allowed
 
     # ---- consolidation ----

@@ -1,0 +1,40 @@
+"""Which of a set of victims may a waiting job preempt? Asked once for each kind of job and of victim."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slurmbridge.model.job import Job
+from slurmbridge.sched.columns import Bools, Ints
+from slurmbridge.sched.evictable import Victims
+from slurmbridge.sched.preemption import Rules
+
+
+class Preemptable:
+    """The site's rules of preemption over one set of victims."""
+
+    def __init__(self, rules: Rules, victims: Victims, now: float) -> None:
+        self._rules, self._now = rules, now
+        self._samples: list[Job] = []
+        self._known: dict[object, Bools] = {}
+        numbers: dict[object, int] = {}
+        column = []
+        for victim in victims.all:
+            job = victim.running.job
+            likeness = rules.likeness(job, now)
+            if likeness not in numbers:
+                numbers[likeness] = len(self._samples)
+                self._samples.append(job)
+            column.append(numbers[likeness])
+        self._kind: Ints = np.array(column, dtype=np.int64)
+
+    def by(self, job: Job, partition: str) -> Bools:
+        """By victim. `job` is tried in `partition`."""
+        key = job.spec.qos, partition, job.priority if self._rules.by_priority else 0
+        found = self._known.get(key)
+        if found is None:
+            may = [
+                self._rules.may_preempt(job, each, self._now, partition=partition) is not None for each in self._samples
+            ]
+            found = self._known[key] = np.array(may, dtype=np.bool_)[self._kind]
+        return found
