@@ -27,6 +27,7 @@ from slurmbridge.sched.shares import fair_shares, request_of
 from slurmbridge.sched.snapshot import Snapshot
 
 _REASONS = ("AssocGrpCpuLimit", "AssocGrpMemLimit", "AssocGrpGRES")
+_UNITS = np.array([1.0, 1.0, 1000.0])
 _WORDS = ("CPUs", "memory", "GPUs")
 _FULL = "work that may not be preempted is over the quota of {queue}: {word}"
 
@@ -83,17 +84,7 @@ def markets(snapshot: Snapshot, memo: Memo, waiting: Bools, preemptible: Preempt
     """Of every pool. `waiting`: rows of pending jobs that count as asking."""
     if not memo.queued.pools:
         return ()
-    allocated = [[ZERO] * len(pool.tree) for pool in memo.queued.pools]
-    firm = [[ZERO] * len(pool.tree) for pool in memo.queued.pools]
-    for running in snapshot.running.values():
-        if running.job.state.is_finished:
-            continue  # its nodes are only being cleared
-        may_go = preemptible(running.job)
-        for number, (cpus, memory, gpus) in charges(running.holds, memo.queued.pool_of_node).items():
-            leaf = memo.queued.pools[number].leaf(running.job.spec.assoc_id)
-            for rows in (allocated[number],) if may_go else (allocated[number], firm[number]):
-                held = rows[leaf]
-                rows[leaf] = held[0] + cpus, held[1] + memory, held[2] + gpus
+    allocated, firm = _held(snapshot, memo, preemptible)
     asking = snapshot.pending.rows[waiting]
     per_group: NDArray[np.float64] = np.bincount(
         asking["group"], weights=asking["count"], minlength=len(memo.queued.vectors)
@@ -116,9 +107,46 @@ def markets(snapshot: Snapshot, memo: Memo, waiting: Bools, preemptible: Preempt
     return tuple(made)
 
 
+def _held(snapshot: Snapshot, memo: Memo, preemptible: Preemptible) -> tuple[list[list[Vector]], list[list[Vector]]]:
+    """By pool, what each leaf holds, and what of it may not be ended."""
+    runs = {
+        job_id: each.job for job_id, each in snapshot.running.items() if not each.job.state.is_finished
+    }  # the nodes of others are only being cleared
+    ids = np.fromiter(runs, dtype=np.int64, count=len(runs))
+    by_id = np.argsort(ids)
+    assocs = [job.spec.assoc_id for job in runs.values()]
+    is_firm = np.array([not preemptible(job) for job in runs.values()], dtype=np.bool_)
+    pool_of_node, pools = memo.queued.pool_of_node, memo.queued.pools
+    allocated = [np.zeros((len(pool.tree), 3)) for pool in pools]
+    firm = [np.zeros((len(pool.tree), 3)) for pool in pools]
+    leaves = [np.array([pool.leaf(assoc) for assoc in assocs], dtype=np.int64) for pool in pools]
+    for table, columns in (
+        (snapshot.held.nodes, (("cpus", 0), ("memory", 1))),
+        (snapshot.held.devices, (("milli", 2),)),
+    ):
+        if not len(ids):
+            break
+        runs_at = by_id[np.minimum(np.searchsorted(ids, table["id"], sorter=by_id), len(ids) - 1)]
+        there = ids[runs_at] == table["id"]
+        table, runs_at = table[there], runs_at[there]
+        number = pool_of_node[table["row"]]
+        for pool in pools:
+            inside = number == pool.number
+            rows, which = table[inside], runs_at[inside]
+            leaf, kept = leaves[pool.number][which], is_firm[which]
+            for name, resource in columns:
+                np.add.at(allocated[pool.number][:, resource], leaf, rows[name])
+                np.add.at(firm[pool.number][:, resource], leaf[kept], rows[name][kept])
+    return [_vectors(each / _UNITS) for each in allocated], [_vectors(each / _UNITS) for each in firm]
+
+
+def _vectors(sums: NDArray[np.float64]) -> list[Vector]:
+    return [(cpus, memory, devices) for cpus, memory, devices in sums.tolist()]
+
+
 def _asked(per_group: NDArray[np.float64], memo: Memo, pool: PoolTree, leaves: Ints) -> list[Vector]:
     """What waits in each leaf; groups that cannot run in the pool have leaf -1."""
     inside = np.flatnonzero((leaves >= 0) & (per_group[: len(leaves)] > 0))
     sums = np.zeros((len(pool.tree), 3))
     np.add.at(sums, leaves[inside], memo.queued.vectors[inside] * per_group[inside, None])
-    return [(cpus, memory, gpus) for cpus, memory, gpus in sums.tolist()]
+    return _vectors(sums)

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
-from slurmbridge.model.accounts import Assoc
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import NodeShare
 from slurmbridge.model.plan import QueueShare
@@ -103,16 +102,28 @@ def _used(snapshot: Snapshot, preemptible: Preemptible) -> tuple[dict[_Key, _Cou
         if job.allocation is None or assoc is None or job.state.is_finished:
             continue
         sums = (used,) if preemptible(job) else (used, firm)
-        chain = _chain(snapshot, assoc)
         for share in job.allocation.nodes:
             if share.node not in pools:
                 continue
-            for name, count in charged(share, types.get(share.node, {})):
-                for each in chain:
-                    for rows in sums:
-                        counts = rows.setdefault((pools[share.node], each.assoc_id), {})
-                        counts[name] = counts.get(name, 0) + count
-    return used, firm
+            for rows in sums:
+                _add(
+                    rows.setdefault((pools[share.node], assoc.assoc_id), {}), charged(share, types.get(share.node, {}))
+                )
+    return _with_ancestors(snapshot, used), _with_ancestors(snapshot, firm)
+
+
+def _with_ancestors(snapshot: Snapshot, own: Mapping[_Key, _Counts]) -> dict[_Key, _Counts]:
+    """What each association has itself, added to all above it."""
+    sums: dict[_Key, _Counts] = {}
+    for (pool, number), counts in own.items():
+        for above in _chain(snapshot, number):
+            _add(sums.setdefault((pool, above), {}), counts.items())
+    return sums
+
+
+def _add(counts: _Counts, more: Iterable[tuple[str, int]]) -> None:
+    for name, count in more:
+        counts[name] = counts.get(name, 0) + count
 
 
 def _asked(snapshot: Snapshot, waiting: np.ndarray[tuple[int], np.dtype[np.int64]]) -> dict[_Key, Vector]:
@@ -125,25 +136,27 @@ def _asked(snapshot: Snapshot, waiting: np.ndarray[tuple[int], np.dtype[np.int64
     rows, samples = snapshot.pending.rows[waiting], snapshot.shapes.samples
     many = np.bincount(rows["group"], weights=rows["count"], minlength=len(samples))
     device_mib = smallest_device(snapshot.columns)
-    known = associations.index(snapshot.accounting)
-    sums: dict[_Key, Vector] = {}
+    own: dict[tuple[int, tuple[str, ...]], Vector] = {}  # by association and partitions: many groups, few of these
     for group in np.flatnonzero(many).tolist():
         spec, count = samples[group][0], float(many[group])
-        assoc = known.by_id.get(spec.assoc_id)
-        if assoc is None:
-            continue
         cpus, memory, devices = ask_of(spec, device_mib)
-        more = cpus * count, memory * count, devices * count
-        where = frozenset().union(*(reach.get(name, frozenset()) for name in spec.partitions))
-        for each in _chain(snapshot, assoc):
+        at = spec.assoc_id, spec.partitions
+        own[at] = plus(own.get(at, ZERO), (cpus * count, memory * count, devices * count))
+    sums: dict[_Key, Vector] = {}
+    for (number, partitions), more in own.items():
+        where = frozenset().union(*(reach.get(name, frozenset()) for name in partitions))
+        for above in _chain(snapshot, number):
             for pool in where:
-                key = pool, each.assoc_id
-                sums[key] = plus(sums.get(key, ZERO), more)
+                sums[pool, above] = plus(sums.get((pool, above), ZERO), more)
     return sums
 
 
-def _chain(snapshot: Snapshot, assoc: Assoc) -> Iterable[Assoc]:
-    return assoc, *associations.ancestors(snapshot.accounting, assoc)
+def _chain(snapshot: Snapshot, number: int) -> tuple[int, ...]:
+    """An association and those above it; nothing of one that is not known."""
+    assoc = associations.index(snapshot.accounting).by_id.get(number)
+    if assoc is None:
+        return ()
+    return number, *(each.assoc_id for each in associations.ancestors(snapshot.accounting, assoc))
 
 
 def _counted(counts: Mapping[str, int]) -> Tres:
