@@ -292,7 +292,7 @@ KEYS: Final[tuple[ConfKey, ...]] = (
     _k("X11Parameters", _T, "(null)", "X11 is not forwarded"),
     # never printed
     _k("SlurmctldHost", _T, None),
-    _k("DefCPUPerGPU", _N, None, "jobs get the CPUs that they ask for"),
+    _k("DefCPUPerGPU", _N, None),
     _k("DefMemPerGPU", _MEM, None),
     _k("AccountingStoragePass", _T, None, _DB),
     _k("AccountingStorageUser", _T, None, _DB),

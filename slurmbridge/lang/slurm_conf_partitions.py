@@ -28,13 +28,10 @@ WITHOUT_EFFECT = {
     "selecttypeparameters": "the cluster's SelectTypeParameters hold for every partition",
 }
 SHOWN_ONLY = {
-    "allocnodes": "jobs may be submitted from every host that reaches the daemon",
     "gracetime": BY_TIER,
     "maxcpuspersocket": "CPUs of a node are not limited by socket",
     "preemptmode": BY_TIER,
     "suspendtime": "nodes are not switched off",
-    "defcpupergpu": "jobs get the CPUs that they ask for",
-    "defmempergpu": "memory per GPU is that of the cluster",
 }
 """Kept for `scontrol show partition`, without effect."""
 _STATES = {"up": "UP", "down": "DOWN", "drain": "DRAIN", "drained": "DRAIN", "inactive": "INACTIVE"}
@@ -171,7 +168,7 @@ def _read_line(
             changes["priority_tier"] = changes["priority_job_factor"] = values.count(pair, values.MAX_SMALL)
         elif key in ("defcpupergpu", "defmempergpu"):
             values.count(pair)
-            word = f"{pair.key}={pair.value}"
+            word = f"{'DefCpuPerGPU' if key == 'defcpupergpu' else 'DefMemPerGPU'}={pair.value}"
             changes["job_defaults"] = ",".join(filter(None, (changes.get("job_defaults", ""), word)))
         elif key in WITHOUT_EFFECT:
             notes.append((pair.file, pair.line, f"PartitionName {pair.key}"))

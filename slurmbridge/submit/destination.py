@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from slurmbridge.errors import SlurmErrno
+from slurmbridge.errors import LangError, SlurmErrno
+from slurmbridge.lang import hostlist
 from slurmbridge.model.accounts import Accounting, Assoc, Qos
 from slurmbridge.model.cluster import ClusterConfig, Partition
 from slurmbridge.model.request import JobRequest
@@ -81,7 +82,7 @@ def find_destination(
 
 
 def _may_enter(partitions: Sequence[Partition], caller: Caller, user: str, cluster: Cluster) -> Refused | None:
-    """Groups and root-only are refused whatever EnforcePartLimits says."""
+    """Groups, root-only and AllocNodes are refused whatever EnforcePartLimits says."""
     for each in partitions:
         if each.root_only and caller.uid != 0:
             return Refused(errno=SlurmErrno.ACCESS_DENIED)
@@ -89,7 +90,20 @@ def _may_enter(partitions: Sequence[Partition], caller: Caller, user: str, clust
             return Refused(errno=SlurmErrno.ACCESS_DENIED)
         if each.allow_groups and caller.uid != 0 and not set(each.allow_groups) & set(cluster.groups_of(user)):
             return Refused(errno=SlurmErrno.GROUP_NOT_ALLOWED)
+        if not _may_submit_from(each, caller.host):
+            return Refused(errno=SlurmErrno.ACCESS_DENIED)
     return None
+
+
+def _may_submit_from(partition: Partition, host: str) -> bool:
+    """AllocNodes: the hosts from which jobs come; a name with and without its domain is the same."""
+    if partition.alloc_nodes.upper() in ("", "ALL"):
+        return True
+    try:
+        names = {name.partition(".")[0] for name in hostlist.expand(partition.alloc_nodes)}
+    except LangError:
+        return False
+    return host.partition(".")[0] in names
 
 
 def _find_qos(

@@ -72,7 +72,8 @@ def resolve(
     if isinstance(gpu, Refused):
         return gpu
     gpus = _whole_gpus(request, wish, tally)
-    numbers = size.count(request, wish, tally, gpus)
+    counted = size.with_default_cpus(request, wish, destination.partitions[0], config)
+    numbers = size.count(counted, wish, tally, gpus)
     if (request.distribution or "").startswith("arbitrary") and request.nodelist:
         if numbers.num_tasks != len(request.nodelist):
             return Refused(errno=SlurmErrno.BAD_TASK_COUNT)
@@ -145,7 +146,7 @@ def resolve(
         cpus_per_task_given=numbers.cpus_per_task_given, min_cpus=numbers.min_cpus,
         ntasks_per_node=numbers.ntasks_per_node, ntasks_per_socket=numbers.ntasks_per_socket,
         ntasks_per_core=request.ntasks_per_core or 0, ntasks_per_gpu=request.ntasks_per_gpu or 0,
-        cpus_per_gpu=request.cpus_per_gpu or 0, pn_min_cpus=numbers.pn_min_cpus, memory=memory,
+        cpus_per_gpu=counted.cpus_per_gpu or 0, pn_min_cpus=numbers.pn_min_cpus, memory=memory,
         pn_min_tmp_mib=request.tmp_mib or 0, sockets_per_node=request.sockets_per_node,
         cores_per_socket=request.cores_per_socket, threads_per_core=request.threads_per_core,
         overcommit=request.overcommit,

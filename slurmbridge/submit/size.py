@@ -110,12 +110,30 @@ def _floating(tasks: int, per_task: int) -> int:
     return tasks * per_task if tasks > per_task else per_task
 
 
+def _job_default(partition: Partition, name: str, of_cluster: int | None) -> int | None:
+    """A value of the partition's JobDefaults, else the cluster's."""
+    for word in partition.job_defaults.split(","):
+        key, _, value = word.strip().partition("=")
+        if key.lower() == name.lower() and value.isdigit():
+            return int(value)
+    return of_cluster
+
+
+def with_default_cpus(request: JobRequest, wish: Wish, partition: Partition, config: ClusterConfig) -> JobRequest:
+    """DefCpuPerGPU counts for a job with GPUs that says neither --cpus-per-task nor --cpus-per-gpu."""
+    if not wish.any or request.cpus_per_gpu is not None or request.cpus_per_task is not None or wish.cpus_per_task:
+        return request
+    per_gpu = _job_default(partition, "DefCpuPerGPU", config.def_cpu_per_gpu)
+    return msgspec.structs.replace(request, cpus_per_gpu=per_gpu) if per_gpu else request
+
+
 def default_memory(request: JobRequest, wish: Wish, partition: Partition, config: ClusterConfig) -> Memory | None:
     """What was asked for, else the partition's default, else the cluster's; with none and memory consumed: all of it."""
     if request.memory is not None:
         return request.memory
-    if wish.any and config.def_mem_per_gpu is not None:
-        return Memory(MemoryPer.GPU, config.def_mem_per_gpu)
+    per_gpu = _job_default(partition, "DefMemPerGPU", config.def_mem_per_gpu)
+    if wish.any and per_gpu is not None:
+        return Memory(MemoryPer.GPU, per_gpu)
     for per, mib in (
         (MemoryPer.CPU, partition.def_mem_per_cpu),
         (MemoryPer.NODE, partition.def_mem_per_node),

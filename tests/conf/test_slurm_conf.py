@@ -168,7 +168,7 @@ def test_four_thousand_nodes_in_sixty_partitions_load_in_under_two_seconds() -> 
 
 def test_files_and_keys_of_partitions_without_effect_are_listed_with_their_reasons() -> None:
     files = {
-        "/etc/slurm.conf": "ClusterName=c\nNodeName=n1\nPartitionName=p Nodes=n1 PreemptMode=REQUEUE AllocNodes=login\n",
+        "/etc/slurm.conf": "ClusterName=c\nNodeName=n1\nPartitionName=p Nodes=n1 PreemptMode=REQUEUE MaxCPUsPerSocket=2\n",
         "/etc/topology.conf": "# switches\n\nSwitchName=s Nodes=n1\n",
         "/etc/cgroup.conf": "CgroupPlugin=disabled\n",
         "/etc/topology.yaml": "# nothing\n",
@@ -176,7 +176,7 @@ def test_files_and_keys_of_partitions_without_effect_are_listed_with_their_reaso
     config = read_cluster(files, "/etc/slurm.conf", cpus=1, memory_mib=1)
     assert config.without_effect == (
         ("/etc/slurm.conf", 3, "PartitionName PreemptMode"),
-        ("/etc/slurm.conf", 3, "PartitionName AllocNodes"),
+        ("/etc/slurm.conf", 3, "PartitionName MaxCPUsPerSocket"),
         ("/etc/topology.conf", 3, "topology.conf"),
         ("/etc/cgroup.conf", 1, "cgroup.conf"),
     )

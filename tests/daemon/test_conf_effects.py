@@ -1,0 +1,58 @@
+"""Keys of slurm.conf that once were only shown: each takes effect as slurm.conf(5) says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from tests.daemon.controlled import CONF, Site, check_use
+
+GPUS = CONF.replace(" Default=YES", "").replace("DefMemPerCPU=100\n", "DefMemPerCPU=100\nDefCpuPerGPU=2\n") + (
+    "GresTypes=gpu\n"
+    "NodeName=g1 CPUs=16 RealMemory=16000 Gres=gpu:a100:4\n"
+    "PartitionName=gpu Nodes=g1 Default=YES\n"
+    "PartitionName=rich Nodes=g1 DefCpuPerGPU=4 DefMemPerGPU=500\n"
+)
+
+
+def on_site(test: Callable[[Site], Awaitable[None]], conf: str = CONF) -> None:
+    async def run() -> None:
+        made = Site(conf)
+        await made.start()
+        await test(made)
+        check_use(made)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("options", "cpus", "memory"),
+    [
+        ("--gres=gpu:2", 4, 400),
+        ("-p rich --gpus=2", 8, 1000),
+        ("-p rich --gpus=2 --cpus-per-gpu=1", 2, 1000),
+        ("-p rich --gpus=2 -c3", 3, 1000),
+        ("-p rich --gpus=2 --mem=300", 8, 300),
+        ("-p rich -n2 --gpus-per-task=1", 8, 1000),
+        ("-p rich", 1, 100),
+    ],
+)
+def test_cpus_and_memory_of_a_gpu_have_defaults(options: str, cpus: int, memory: int) -> None:
+    async def scenario(site: Site) -> None:
+        allocation = site.job(await site.submit(options)).allocation
+        assert allocation is not None
+        assert (allocation.nodes[0].cpus, allocation.nodes[0].memory_mib) == (cpus, memory)
+
+    on_site(scenario, GPUS)
+
+
+@pytest.mark.parametrize(("hosts", "code"), [("ALL", 0), ("ctl", 0), ("login[1-2],ctl", 0), ("login[1-2]", 1)])
+def test_jobs_come_from_the_hosts_of_AllocNodes(hosts: str, code: int) -> None:
+    async def scenario(site: Site) -> None:
+        answer = await site.run("sbatch --wrap true")
+        assert answer.code == code
+        assert ("Access/permission denied" in answer.err) == bool(code)
+
+    on_site(scenario, CONF.replace("MaxTime=INFINITE", f"MaxTime=INFINITE AllocNodes={hosts}"))
