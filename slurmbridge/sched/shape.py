@@ -187,8 +187,10 @@ class ShapeTable:
             before = self.samples[group][1].number
             shape = self._looser.get(before) or self.of(spec)
             self._looser[before] = shape
-            found = self._relaxed[group] = self.group(spec, shape, self.het[group]), shape
+            found = self._relaxed[group] = len(self.samples), shape
+            self.samples.append((spec, shape))
+            self.het.append(self.het[group])
         return found
 
     def __len__(self) -> int:
-        return max(len(self._known), len(self._groups))
+        return max(len(self._known), len(self.samples))
