@@ -11,7 +11,6 @@ from typing import Final
 from slurmbridge.lang import slurm_conf_values as values
 from slurmbridge.lang.slurm_conf_lines import Pair
 
-_NORMAL: Final = "factors are always parts of the greatest"
 _FAIR: Final = "shares are ordered by Fair Tree"
 _OWN: Final = "the scheduler here has no such setting"
 _GPUS: Final = "GPUs are shared and bound by the rules of this scheduler"
@@ -28,13 +27,6 @@ WITHOUT_EFFECT: Final[Mapping[str, Mapping[str, str]]] = {
         "calculate_running": "priorities of running jobs decide nothing here",
         "depth_oblivious": _FAIR,
         "no_fair_tree": _FAIR,
-        "incr_only": "priorities are those of the moment",
-        "no_normal_all": _NORMAL,
-        "no_normal_assoc": _NORMAL,
-        "no_normal_part": _NORMAL,
-        "no_normal_qos": _NORMAL,
-        "no_normal_tres": _NORMAL,
-        "small_relative_to_time": "the size of a job is its nodes and CPUs alone",
     },
     "SelectTypeParameters": {
         "cr_one_task_per_core": _CORES,

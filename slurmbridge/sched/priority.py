@@ -17,6 +17,7 @@ from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.plan import Factors
 from slurmbridge.model.tres import count, is_gpu
+from slurmbridge.model.units import UNLIMITED
 from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.pending import Pending
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
@@ -49,7 +50,7 @@ def points_of(snapshot: Snapshot, config: ClusterConfig, shares: Mapping[int, fl
     if not samples:
         return before if same else Points(key=key, points=known)
     total = _weighed(_parts(snapshot, samples, config, shares), config)
-    total += config.priority_weight_partition * _partition_factors(snapshot, samples)
+    total += config.priority_weight_partition * _partition_factors(snapshot, samples, config)
     if config.priority_weight_tres:
         total += np.array([sum(points for _, points in each) for each in _tres_points(snapshot, samples, config)])
     return Points(key=key, points=np.concatenate([known, total]))
@@ -64,7 +65,10 @@ def compute(pending: Pending, points: Points, config: ClusterConfig, now: float)
     total = points.points[rows["group"]] - rows["nice"]
     if config.priority_weight_age:
         total += config.priority_weight_age * _ages(rows["accrued"], config, now)
-    return np.where(rows["priority"] == 0, 0, np.where(fixed > 0, fixed, _rounded(total)))
+    found = _rounded(total)
+    if "INCR_ONLY" in config.priority_flags:
+        found = np.maximum(found, rows["priority"])
+    return np.where(rows["priority"] == 0, 0, np.where(fixed > 0, fixed, found))
 
 
 def _ages(since: Column, config: ClusterConfig, now: float) -> Column:
@@ -82,7 +86,7 @@ def explain(
         since = np.array([_accrued_since(each.job, now) for each in jobs], dtype=np.float64)
         parts["age"] = _ages(since, config, now)
     weighed = _weighed(parts, config) + config.priority_weight_age * parts["age"]
-    by_partition = _factor_of_partitions(snapshot)
+    by_partition = _factor_of_partitions(snapshot, config)
     points = _tres_points(snapshot, specs, config) if config.priority_weight_tres else [()] * len(jobs)
     found = []
     for place, each in enumerate(jobs):
@@ -96,6 +100,8 @@ def explain(
             own = by_partition.get(name, 0.0)
             total = weighed[place] + config.priority_weight_partition * own + sum(count for _, count in points[place])
             priority = int(_rounded(np.array([total - job.spec.nice]))[0])
+            if "INCR_ONLY" in config.priority_flags:
+                priority = max(priority, job.priority)
             found.append(
                 Factors(
                     job_id=job.job_id,
@@ -120,9 +126,9 @@ def _parts(
     if config.priority_weight_job_size:
         parts["job_size"] = _size_factors(snapshot, specs, config)
     if config.priority_weight_qos:
-        parts["qos"] = _qos_factors(snapshot.accounting, specs)
+        parts["qos"] = _qos_factors(snapshot.accounting, specs, config)
     if config.priority_weight_assoc:
-        parts["assoc"] = _assoc_factors(snapshot.accounting, specs)
+        parts["assoc"] = _assoc_factors(snapshot.accounting, specs, config)
     return parts
 
 
@@ -155,6 +161,8 @@ def _accrued_since(job: Job, now: float) -> float:
 def _size_factors(snapshot: Snapshot, specs: Sequence[JobSpec], config: ClusterConfig) -> Column:
     nodes = max(snapshot.columns.count, 1)
     cpus = max(int(snapshot.columns.cpus.sum()), 1)
+    if "SMALL_RELATIVE_TO_TIME" in config.priority_flags:
+        return _size_by_time(snapshot, specs, config, cpus / nodes, cpus)
     node_part = np.array([max(spec.min_nodes, 1) for spec in specs], dtype=np.float64) / nodes
     cpu_part = np.array([max(spec.min_cpus, 1) for spec in specs], dtype=np.float64) / cpus
     if config.priority_favor_small:
@@ -162,8 +170,27 @@ def _size_factors(snapshot: Snapshot, specs: Sequence[JobSpec], config: ClusterC
     return np.clip((node_part + cpu_part) / 2, 0.0, 1.0)
 
 
-def _partition_factors(snapshot: Snapshot, specs: Sequence[JobSpec]) -> Column:
-    factor = _factor_of_partitions(snapshot)
+def _size_by_time(
+    snapshot: Snapshot, specs: Sequence[JobSpec], config: ClusterConfig, cpus_of_node: float, cpus: int
+) -> Column:
+    """CPUs (at least those of an average node for each of its nodes) by minute of the time limit, as part of all CPUs."""
+    sizes = []
+    for spec in specs:
+        view = snapshot.partitions.get(spec.partitions[0]) if spec.partitions else None
+        minutes = spec.time_limit if spec.time_limit is not None else view.partition.max_time if view else None
+        size = max(max(spec.min_nodes, 1) * cpus_of_node, spec.min_cpus)
+        sizes.append(size / max(UNLIMITED if minutes is None else minutes, 1) / cpus)
+    found = np.clip(np.array(sizes, dtype=np.float64), 0.0, 1.0)
+    return 1.0 - found if config.priority_favor_small else found
+
+
+def _is_plain(config: ClusterConfig, factor: str) -> bool:
+    """Whether a factor is the value itself, not its part of the greatest: NO_NORMAL_*."""
+    return bool(config.priority_flags & {"NO_NORMAL_ALL", f"NO_NORMAL_{factor}"})
+
+
+def _partition_factors(snapshot: Snapshot, specs: Sequence[JobSpec], config: ClusterConfig) -> Column:
+    factor = _factor_of_partitions(snapshot, config)
     by_names: dict[tuple[str, ...], float] = {}
     values = []
     for spec in specs:
@@ -175,19 +202,22 @@ def _partition_factors(snapshot: Snapshot, specs: Sequence[JobSpec]) -> Column:
     return np.array(values, dtype=np.float64)
 
 
-def _factor_of_partitions(snapshot: Snapshot) -> dict[str, float]:
+def _factor_of_partitions(snapshot: Snapshot, config: ClusterConfig) -> dict[str, float]:
+    if _is_plain(config, "PART"):
+        return {name: float(view.partition.priority_job_factor) for name, view in snapshot.partitions.items()}
     most = max((view.partition.priority_job_factor for view in snapshot.partitions.values()), default=1) or 1
     return {name: view.partition.priority_job_factor / most for name, view in snapshot.partitions.items()}
 
 
-def _qos_factors(accounting: Accounting, specs: Sequence[JobSpec]) -> Column:
-    most = max((qos.priority for qos in accounting.qos), default=0)
+def _qos_factors(accounting: Accounting, specs: Sequence[JobSpec], config: ClusterConfig) -> Column:
+    most = 1 if _is_plain(config, "QOS") else max((qos.priority for qos in accounting.qos), default=0)
     factor = {qos.name: qos.priority / most if most else 0.0 for qos in accounting.qos}
     return np.array([factor.get(spec.qos, 0.0) for spec in specs], dtype=np.float64)
 
 
-def _assoc_factors(accounting: Accounting, specs: Sequence[JobSpec]) -> Column:
-    most = max((assoc.priority or 0 for assoc in accounting.assocs), default=0)
+def _assoc_factors(accounting: Accounting, specs: Sequence[JobSpec], config: ClusterConfig) -> Column:
+    plain = _is_plain(config, "ASSOC")
+    most = 1 if plain else max((assoc.priority or 0 for assoc in accounting.assocs), default=0)
     factor = {assoc.assoc_id: (assoc.priority or 0) / most if most else 0.0 for assoc in accounting.assocs}
     return np.array([factor.get(spec.assoc_id, 0.0) for spec in specs], dtype=np.float64)
 
@@ -209,7 +239,9 @@ def _tres_points(
             key = (partition, name)
             if key not in totals:
                 totals[key] = _partition_total(snapshot, snapshot.partitions.get(partition), name)
-            if totals[key]:
+            if _is_plain(config, "TRES"):
+                own.append((name, float(int(weight * asked / (1000 if is_gpu(name) else 1)))))
+            elif totals[key]:
                 own.append((name, float(int(weight * min(asked / totals[key], 1.0)))))
         points.append(tuple(own))
     return points
