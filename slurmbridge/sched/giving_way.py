@@ -33,6 +33,8 @@ from slurmbridge.sched.snapshot import PartitionView, Running, Waiting, waiting_
 from slurmbridge.sched.turns import Turns
 from slurmbridge.sched.walk import Walk
 
+ALL = -1
+"""Instead of a pool's number: all nodes."""
 MOST = 4096
 """Jobs that room is sought for in one cycle."""
 MISSES = 8
@@ -63,9 +65,9 @@ class GivingWay:
         self._failed: set[int] = set()  # group and partition
         self._served = self._being_served()
         self._kinds: dict[object, int] = {}
-        self._preemptable: dict[int, Preemptable] = {}  # by maker
+        self._preemptable: dict[int, Preemptable] = {}  # by pool, ALL without pools
         self._payers_of: dict[int, Payers] = {}  # by pool
-        self._movable: dict[int, Bools] = {}  # by maker: victims that may find another place
+        self._movable: dict[int, Bools] = {}  # by pool: victims that may find another place
         self._unmovable: set[tuple[int, int]] = (
             set()
         )  # (shape, partition) for which nothing can be moved out of the way
@@ -106,8 +108,11 @@ class GivingWay:
         """Victims of a pool, or of all nodes."""
         snapshot, now = self.walk.snapshot, self.session.now
         pools, number = self.walk.memo.queued.pool_of_node, market.pool.number if market is not None else 0
+        of_row: list[int] = pools.tolist()
         found: list[Victim] = []
         for running in snapshot.running.values():
+            if market is not None and (not running.holds or of_row[running.holds[0].row] != number):
+                continue
             mode = self._mode(running.job)
             if mode is None:
                 continue
@@ -261,9 +266,10 @@ class GivingWay:
         job = msgspec.structs.replace(
             each.job, priority=int(self.walk.snapshot.pending.rows["priority"][self.walk.rows[place]])
         )
-        known = self._preemptable.get(id(maker))
+        number = ALL if market is None else market.pool.number
+        known = self._preemptable.get(number)
         if known is None:
-            known = self._preemptable[id(maker)] = Preemptable(self.rules, maker.victims, self.session.now)
+            known = self._preemptable[number] = Preemptable(self.rules, maker.victims, self.session.now)
         allowed = known.by(job, view.partition.name)
         if not allowed.any():
             return False
@@ -293,10 +299,10 @@ class GivingWay:
         key = each.shape.number, view.number
         if not ask[2] or free < ask[2] - TOLERANCE or key in self._unmovable or not self._inside(market, leaf, ask):
             return False
-        allowed = self._movable.get(id(maker))
+        allowed = self._movable.get(market.pool.number)
         if allowed is None:
             allowed = maker.victims.movable(self.session.horizon.room, market.pool.nodes, self.session.rules)
-            self._movable[id(maker)] = allowed
+            self._movable[market.pool.number] = allowed
 
         def rule(victims: Sequence[Victim], placement: Placement | None) -> bool:
             return len(victims) <= CONSOLIDATION_VICTIMS
