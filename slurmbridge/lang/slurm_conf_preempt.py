@@ -21,12 +21,13 @@ _BASES: Final = {
 _FLAGS: Final = ("GANG", "WITHIN", "PRIORITY")
 _NUMBERS: Final = ("min_exempt_priority", "reorder_count", "suspend_grace_time")
 WITHOUT_EFFECT: Final = {
+    "reclaim_licenses": "a job that waits for licences gets them when others give them back; nobody is ended for them",
     "reorder_count": "the cheapest set of victims is searched for, so there is nothing to reorder",
     "strict_order": "the cheapest set of victims is searched for, so there is nothing to reorder",
     "suspend_grace_time": "processes are stopped at once when their job is suspended",
 }
 """Words of PreemptParameters; others than these and those that take effect are not Slurm's."""
-_WITH_EFFECT: Final = ("min_exempt_priority", "reclaim_licenses", "send_user_signal", "youngest_first")
+_WITH_EFFECT: Final = ("min_exempt_priority", "send_user_signal", "youngest_first")
 GANG: Final = "suspended jobs go on when the jobs they gave way to have ended; jobs of one partition do not take turns"
 
 

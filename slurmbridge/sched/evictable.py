@@ -62,6 +62,12 @@ def cost_of(running: Running, mode: str, now: float) -> float:
     return weight * (ran + RESTART_S) * (FOR_GOOD if mode == "CANCEL" else 1.0)
 
 
+def age_of(running: Running, now: float) -> float:
+    """What counts instead where the youngest run goes first: how long it has run, whatever it holds."""
+    start = running.job.start_time
+    return 1.0 + max(now - start if start is not None else 0.0, 0.0)
+
+
 class Victims:
     """All of them, with what they hold by node. `alive`: those that are not ended in this plan yet."""
 

@@ -18,7 +18,7 @@ from slurmbridge.model.states import JobState, Reason
 from slurmbridge.sched import gates
 from slurmbridge.sched.columns import Bools
 from slurmbridge.sched.eligibility import Blocked
-from slurmbridge.sched.evictable import Victim, Victims, cost_of, frees_of
+from slurmbridge.sched.evictable import Victim, Victims, age_of, cost_of, frees_of
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
 from slurmbridge.sched.market import Market, charges
 from slurmbridge.sched.order import ACROSS
@@ -128,7 +128,7 @@ class GivingWay:
                     place=len(found),
                     running=running,
                     mode=mode,
-                    cost=cost_of(running, mode, now),
+                    cost=age_of(running, now) if self.rules.youngest_first else cost_of(running, mode, now),
                     frees=frees_of(running, mode),
                     leaf=leaf,
                     charge=charge,

@@ -50,7 +50,6 @@ class Rules:
         words = dict(word.strip().partition("=")[::2] for word in config.preempt_parameters.split(","))
         least = words.get("min_exempt_priority", "")
         self.min_exempt_priority = int(least) if least.isascii() and least.isdigit() else None
-        self.reclaims_licenses = "reclaim_licenses" in words
         self.youngest_first = "youngest_first" in words
         texts = [
             *(each.preempt_mode for each in self.qos.values()),

@@ -56,3 +56,25 @@ def test_jobs_come_from_the_hosts_of_AllocNodes(hosts: str, code: int) -> None:
         assert ("Access/permission denied" in answer.err) == bool(code)
 
     on_site(scenario, CONF.replace("MaxTime=INFINITE", f"MaxTime=INFINITE AllocNodes={hosts}"))
+
+
+PREEMPTION = CONF.replace("MinJobAge", "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\nMinJobAge") + (
+    "PartitionName=urgent Nodes=n[1-4] PriorityTier=10\n"
+)
+
+
+@pytest.mark.parametrize(("parameters", "young_goes"), [("", False), ("PreemptParameters=youngest_first\n", True)])
+def test_with_youngest_first_the_run_that_began_last_gives_way_else_the_one_that_loses_least(
+    parameters: str, young_goes: bool
+) -> None:
+    async def scenario(site: Site) -> None:
+        old = await site.submit("-w n1 -n2", "sleep 100000")
+        await site.advance(600, step=60)
+        young = await site.submit("-w n1 -n6", "sleep 100000")
+        await site.advance(300, step=60)
+        urgent = await site.submit("-p urgent -w n1 -n2")
+        await site.advance(8)
+        assert site.states(urgent) == ["RUNNING"]
+        assert [site.job(old).restarts, site.job(young).restarts] == ([0, 1] if young_goes else [1, 0])
+
+    on_site(scenario, parameters + PREEMPTION)

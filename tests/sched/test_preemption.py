@@ -151,7 +151,7 @@ def test_min_exempt_priority_saves_whoever_reaches_it() -> None:
     made = rules("partition_prio", "REQUEUE", preempt_parameters="youngest_first,min_exempt_priority=100")
     assert made.may_preempt(waiting(), running(1), NOW) is None
     assert made.may_preempt(waiting(), running(1, record={"priority": 99}), NOW) == "REQUEUE"
-    assert made.youngest_first and not made.reclaims_licenses
+    assert made.youngest_first
 
 
 def test_grace_time_is_that_of_the_qos_or_where_tiers_decide_of_the_partition() -> None:

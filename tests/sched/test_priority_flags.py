@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -19,13 +21,13 @@ RECORDS = Accounting(
 )
 
 
-def priority(waiting: Job, *flags: str, records: Accounting = RECORDS, **fields: object) -> int:
+def priority(waiting: Job, *flags: str, records: Accounting = RECORDS, **fields: Any) -> int:
     """With one weight, of one job."""
     partitions = (
         Partition(name="debug", nodes=NAMES, priority_job_factor=30),
         Partition(name="other", nodes=NAMES, priority_job_factor=60),
     )
-    none: dict[str, object] = {f"priority_weight_{name}": 0 for name in WEIGHTS}
+    none: dict[str, Any] = {f"priority_weight_{name}": 0 for name in WEIGHTS}
     config: ClusterConfig = cluster(nodes=NODES, partitions=partitions)
     config = replace(config, **{**none, "priority_flags": frozenset(flags), **fields})
     return dict(plan_of(world(waiting, config=config, records=records)).priorities).get(
@@ -42,7 +44,7 @@ def priority(waiting: Job, *flags: str, records: Accounting = RECORDS, **fields:
     ],
 )
 def test_a_factor_is_its_value_or_its_part_of_the_greatest(weight: str, flag: str, part: int, plain: int) -> None:
-    fields = {f"priority_weight_{weight}": 1000}
+    fields: dict[str, Any] = {f"priority_weight_{weight}": 1000}
     assert priority(job(10), **fields) == part
     assert priority(job(10), flag, **fields) == priority(job(10), "NO_NORMAL_ALL", **fields) == plain
     assert priority(job(10), "NO_NORMAL_TRES", **fields) == part
@@ -59,7 +61,7 @@ def test_tres_count_by_themselves_or_as_part_of_the_partition() -> None:
 
 def test_the_size_of_a_job_may_be_set_against_its_time() -> None:
     cpus = sum(each.cpus for each in NODES)
-    fields = {"priority_weight_job_size": 1_000_000}
+    fields: dict[str, Any] = {"priority_weight_job_size": 1_000_000}
     for minutes in (1, 10):
         waiting = job(10, num_tasks=4, min_nodes=1, time_limit=minutes)
         size = max(4, cpus // 4)  # at least an average node
