@@ -163,7 +163,7 @@ def partition_document(part: Partition, eyes: Eyes, nodes: dict[str, Node]) -> d
         "preempt_mode": [part.preempt_mode or "CLUSTER_GLOBAL"],
         "priority": {"job_factor": part.priority_job_factor, "tier": part.priority_tier},
         "timeouts": {"resume": number(None), "suspend": number(None)},
-        "topology": "",
+        "topology": part.topology,
         "suspend_time": number(part.suspend_time),
     }  # fmt: skip
 

@@ -147,7 +147,8 @@ def _partition(fit: PartitionFit) -> Iterator[str]:
         yield f"{head}: it would fit now, were nobody before it"
         return
     reason = fit.detail or fit.reason
-    yield f"{head}: {reason}: {fit.fitting} of {fit.allowed} usable nodes hold its share now, {fit.needed} needed"
+    near = f" {fit.near}" if fit.near else ""
+    yield f"{head}: {reason}: {fit.fitting} of {fit.allowed} usable nodes hold its share now, {fit.needed} needed{near}"
     yield f"  share: {fit.share}"
     if fit.allowed < fit.nodes:
         yield f"  usable: {fit.allowed} of {fit.nodes} nodes, by its constraints and the nodes' states"

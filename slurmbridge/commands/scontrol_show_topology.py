@@ -20,15 +20,18 @@ _UNIT_WORDS = ("unit", "switch", "block")
 def show_topology(eyes: Eyes, words: Sequence[str]) -> Command:
     """`words`: what follows the entity."""
     name = unit = nodes = ""
-    for number, word in enumerate(words):
+    for word in words:
         key, equals, value = word.partition("=")
         if equals and key.lower() == "node":
             nodes = value
         elif equals and key.lower() in _UNIT_WORDS:
             unit = value
-        elif equals or number:
+        elif equals:
             yield Print(f"Unknown argument {word}\n", 2)
-            return 1
+            return 0
+        elif name:
+            yield Print(f"Too many arguments ({word}), the topology name ({name}) is already defined\n", 2)
+            return 0
         else:
             name = word
     found = _chosen(eyes, name)

@@ -67,6 +67,7 @@ FIELDS = (
     PartitionField(key="MaxMemPerNode", typed="limit", field="max_mem_per_node", least=10),
     PartitionField(key="JobDefaults", typed="text", field="job_defaults", least=5),
     PartitionField(key="QOS", typed="text", field="qos", least=3),
+    PartitionField(key="Topology", typed="text", field="topology", least=3),
     PartitionField(key="TresBillingWeights", typed="text", field="tres_billing_weights", least=5),
 )  # fmt: skip
 BY_KEY = {field.key: field for field in FIELDS}

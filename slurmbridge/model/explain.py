@@ -22,6 +22,7 @@ class PartitionFit(msgspec.Struct, frozen=True, kw_only=True):
     allowed: int = 0  # up, and allowed by constraints and node lists
     fitting: int = 0  # that hold the job's share now
     needed: int = 1
+    near: str = ""  # what it wants of their place, where that stops it
     share: str = ""  # what is asked of each
     misses: tuple[Miss, ...] = ()  # the nearest first
     closed: tuple[str, ...] = ()  # nodes that take no jobs, with their state

@@ -23,11 +23,12 @@ from slurmbridge.sched.eligibility import of_job, time_limit
 from slurmbridge.sched.explain_limits import exceeded
 from slurmbridge.sched.fit import capacity, cpus_of_node, devices_of_node, memory_of_node, rules_of, unit_of
 from slurmbridge.sched.memo import Memo, refreshed
+from slurmbridge.sched.pending import switch_wait_end
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.preemption import Rules
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.shape import Shape
-from slurmbridge.sched.snapshot import PartitionView, Snapshot, waiting_of
+from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting, waiting_of
 
 MOST = 5
 """Jobs and nodes that are named; the rest is counted."""
@@ -74,8 +75,14 @@ class _Trials:
     def session(self) -> Session:
         return Session(self.snapshot, self.config, self.now, self.memo)
 
+    def waiting(self, job: Job) -> Waiting:
+        """The job as it counts now: one that waited long enough takes any number of switches."""
+        if switch_wait_end(job) <= self.now:
+            job = replace(job, spec=replace(job.spec, switches=0))
+        return waiting_of(job, self.snapshot.shapes)
+
     def fits(self, job: Job, view: PartitionView) -> bool:
-        waiting = waiting_of(job, self.snapshot.shapes)
+        waiting = self.waiting(job)
         return isinstance(self.session().attempt(waiting, view), Placement)
 
 
@@ -111,8 +118,8 @@ def explain(snapshot: Snapshot, config: ClusterConfig, job: Job, now: float) -> 
 
 
 def _fit(trials: _Trials, job: Job, view: PartitionView) -> PartitionFit:
-    snapshot, columns, room = trials.snapshot, trials.snapshot.columns, trials.snapshot.room
-    waiting = waiting_of(job, snapshot.shapes)
+    columns, room = trials.snapshot.columns, trials.snapshot.room
+    waiting = trials.waiting(job)
     shape, session = waiting.shape, trials.session()
     found = session.attempt(waiting, view)
     site = session.site(shape, view)
@@ -143,10 +150,24 @@ def _fit(trials: _Trials, job: Job, view: PartitionView) -> PartitionFit:
         allowed=int(allowed.sum()),
         fitting=int(enough.sum()),
         needed=needed,
+        near="" if placed or int(enough.sum()) < needed else _near(shape, view, needed),
         share=_share(shape, tasks, devices),
         misses=() if placed else tuple(_miss(trials, shape, row, tasks, devices) for row in nearest),
         closed=tuple(f"{columns.nodes[row].name} {_state(trials, row)}" for row in closed[:MOST]),
     )
+
+
+def _near(shape: Shape, view: PartitionView, needed: int) -> str:
+    """What is wanted of the place of several nodes."""
+    if view.near is None or needed < 2 or not view.near.minds(shape):
+        return ""
+    if view.near.spans:
+        if shape.segment and shape.segment < needed:
+            return f"segments of {shape.segment} nodes, each inside one block"
+        return "inside one block that is planned for so many nodes"
+    if not shape.switches:
+        return "below one switch"
+    return "on one leaf switch" if shape.switches == 1 else f"on at most {shape.switches} leaf switches"
 
 
 def _share(shape: Shape, tasks: int, devices: int) -> str:

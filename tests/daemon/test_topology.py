@@ -117,6 +117,10 @@ def test_the_topology_is_shown_as_slurm_shows_it() -> None:
         assert lacking.err == "scontrol: error: Topology information contains no switch named z\n"
         lacking = await site.run("scontrol show topology node=z")
         assert lacking.err == "scontrol: error: Topology information contains no switch with nodes z\n"
+        strange = await site.run("scontrol show topology foo=1")
+        assert (strange.code, strange.err) == (0, "Unknown argument foo=1\n")
+        strange = await site.run("scontrol show topology a b")
+        assert strange.err == "Too many arguments (b), the topology name (a) is already defined\n"
         lacking = await site.run("scontrol show topology other")
         assert lacking.err == "slurm_load_topo error: Requested topology configuration is not available\n"
 
@@ -152,5 +156,24 @@ def test_a_changed_topology_counts_after_reconfigure() -> None:
         assert (await site.run("scontrol reconfigure", user="root")).code == 0
         near = await site.submit("-N2 --exclusive -t 60")
         assert site.nodes_of(near) == ["n1", "n3"]
+
+    with_site(rule)
+
+
+def test_why_tells_what_a_job_wants_of_the_place_of_its_nodes() -> None:
+    async def rule(site: Wired) -> None:
+        for node in ("n1", "n3"):
+            await site.submit(f"-w {node} --exclusive -t 60", body="sleep 3000")
+        patient = await site.submit("-N2 --exclusive --switches=1@2 -t 60")
+        told = (await site.run(f"slurmbridge why {patient}")).out
+        assert "2 of 4 usable nodes hold its share now, 2 needed on one leaf switch" in told
+
+    with_site(rule)
+
+
+def test_a_partition_may_get_another_topology() -> None:
+    async def rule(site: Wired) -> None:
+        assert (await site.run("scontrol update partitionname=debug topology=default", user="root")).code == 0
+        assert "   Topology=default\n" in (await site.run("scontrol show partition debug")).out
 
     with_site(rule)
