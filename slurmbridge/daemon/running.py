@@ -165,7 +165,8 @@ class Running:
     def _finish(
         self, job: Job, death: Death, status: int, time: float, report: Ended | None, steps: Sequence[Step]
     ) -> asyncio.Future[None]:
-        settled = settle(job, death, status, time, report.usage if report else None)
+        usage, most = report.usage if report else None, self.core.memory.config.max_batch_requeue
+        settled = settle(job, death, status, time, usage, max_failures=most)
         settled = replace(settled, ended=self._counted(settled.ended))
         table = self.core.memory.table
         running = {step.step_id: step for step in table.steps(job.job_id)}

@@ -168,6 +168,7 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Pair], Any]]]] = {
     "maxstepcount": ("max_step_count", _count),
     "maxtaskspernode": ("max_tasks_per_node", _count),
     "maxarraysize": ("max_array_size", _count),
+    "maxbatchrequeue": ("max_batch_requeue", _count),
     "minjobage": ("min_job_age", _count),
     "killwait": ("kill_wait", _count),
     "messagetimeout": ("message_timeout", _count),

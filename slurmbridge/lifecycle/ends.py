@@ -58,9 +58,13 @@ _AGAIN = (Death.REQUEUE, Death.REQUEUE_HOLD)
 _AGAIN_IF_ALLOWED = (Death.NODE_FAIL, Death.PREEMPT)
 
 
-def settle(job: Job, death: Death, status: int, time: float, usage: Usage | None = None) -> Settled:
-    """The run of `job` is over. status: wait status of the batch script."""
+def settle(
+    job: Job, death: Death, status: int, time: float, usage: Usage | None = None, *, max_failures: int = 5
+) -> Settled:
+    """The run of `job` is over. status: wait status of the batch script. max_failures: MaxBatchRequeue."""
     gives_way = job.evicted is not None and job.evicted.mode == "CANCEL" and death is Death.PREEMPT
+    if death is Death.NODE_FAIL and job.may_requeue and job.failures >= max_failures:
+        return _requeued(job, death, status, time, usage, reason=Reason.MAX_REQUEUE, admin=True)
     if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.may_requeue and not gives_way):
         return _requeued(job, death, status, time, usage)
     if death is Death.LAUNCH and job.spec.is_batch:
@@ -128,11 +132,12 @@ def _requeued(
         reason=Reason.NONE,
         usage=usage or job.usage,
     )
-    hold = death is Death.REQUEUE_HOLD or (job.priority == 0 and bool(job.held_by))
+    hold = bool(reason) or death is Death.REQUEUE_HOLD or (job.priority == 0 and bool(job.held_by))
     held_by = job.held_by or ("admin" if admin else "user")
     again = replace(
         job,
         spec=replace(job.spec, time_limit=job.whole_limit) if job.is_cut else job.spec,
+        failures=0 if reason else job.failures + (death is Death.NODE_FAIL),
         is_stopped=False,
         is_cut=False,
         whole_limit=None,

@@ -214,6 +214,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_tasks_per_node: int = 512
     max_array_size: int = 1001
     max_array_tasks: int = 1001
+    max_batch_requeue: int = 5
     min_job_age: int = 300
     kill_wait: int = 30
     message_timeout: int = 10

@@ -241,6 +241,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         ""  # why a running job is being ended: "cancel", "timeout", "requeue", "requeue_hold", "node_fail"
     )
     time_limit_end: float | None = None  # when the limit falls due, wall clock (display)
+    failures: int = 0  # runs that were lost with a node and begun again
     is_cut: bool = False  # the run's limit was shortened (--time-min)
     whole_limit: int | None = None  # of a run that was cut: what comes back when the job is requeued
     usage: Usage | None = None  # of the whole run, from the supervisors

@@ -78,3 +78,23 @@ def test_with_youngest_first_the_run_that_began_last_gives_way_else_the_one_that
         assert [site.job(old).restarts, site.job(young).restarts] == ([0, 1] if young_goes else [1, 0])
 
     on_site(scenario, parameters + PREEMPTION)
+
+
+def test_a_job_that_loses_its_node_too_often_is_held() -> None:
+    async def scenario(site: Site) -> None:
+        job = await site.submit("-n1", "sleep 100000")
+        for lost in range(3):
+            allocation = site.job(job).allocation
+            assert allocation is not None, lost
+            node = allocation.nodes[0].node
+            await site.run(f"scontrol update nodename={node} state=down reason=power", user="root")
+            await site.run(f"scontrol update nodename={node} state=resume", user="root")
+            await site.advance(6)
+        held = site.job(job)
+        assert (held.state.name, held.reason, held.held_by) == ("PENDING", "JobHoldMaxRequeue", "admin")
+        assert (await site.run(f"scontrol release {job}")).code == 1
+        await site.run(f"scontrol release {job}", user="root")
+        assert site.states(job) == ["RUNNING"]
+        assert site.job(job).failures == 0
+
+    on_site(scenario, "MaxBatchRequeue=2\n" + CONF)
