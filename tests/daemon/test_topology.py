@@ -17,9 +17,9 @@ Rule = Callable[["Wired"], Awaitable[None]]
 class Wired(Site):
     """A site with a topology.conf beside its slurm.conf."""
 
-    def __init__(self, plugin: str, conf: str) -> None:
+    def __init__(self, plugin: str, conf: str, more: str = "") -> None:
         self.topology_conf = conf
-        super().__init__(CONF + f"TopologyPlugin=topology/{plugin}\n")
+        super().__init__(CONF + f"TopologyPlugin=topology/{plugin}\n{more}")
 
     def read_config(self) -> ClusterConfig:
         files = {"slurm.conf": self.conf, "topology.conf": self.topology_conf}
@@ -30,9 +30,9 @@ class Wired(Site):
         return [] if allocation is None else [node.node for node in allocation.nodes]
 
 
-def with_site(rule: Rule, plugin: str = "tree", conf: str = TREE) -> None:
+def with_site(rule: Rule, plugin: str = "tree", conf: str = TREE, more: str = "") -> None:
     async def run() -> None:
-        made = Wired(plugin, conf)
+        made = Wired(plugin, conf, more)
         await made.start()
         await rule(made)
 
@@ -177,3 +177,21 @@ def test_a_partition_may_get_another_topology() -> None:
         assert "   Topology=default\n" in (await site.run("scontrol show partition debug")).out
 
     with_site(rule)
+
+
+def test_victims_are_looked_for_below_one_switch() -> None:
+    tiers = (
+        "PreemptType=preempt/partition_prio\nPreemptMode=REQUEUE\n"
+        "PartitionName=urgent Nodes=n[1-4] PriorityTier=9 MaxTime=INFINITE\n"
+    )
+
+    async def rule(site: Wired) -> None:
+        running = [await site.submit(f"-w n{node} --exclusive -t 600", body="sleep 9000") for node in (1, 3)]
+        await site.advance(100, step=50)
+        running += [await site.submit(f"-w n{node} --exclusive -t 600", body="sleep 9000") for node in (2, 4)]
+        urgent = await site.submit("-p urgent -N2 --exclusive --switches=1@60 -t 60")
+        await site.advance(10)
+        assert site.nodes_of(urgent) in (["n1", "n2"], ["n3", "n4"])
+        assert sorted(site.states(*running)) == ["PENDING", "PENDING", "RUNNING", "RUNNING"]
+
+    with_site(rule, more=tiers)
