@@ -6,6 +6,7 @@ snapshot and the memo; wall time comes with each request. End of input ends it.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -82,6 +83,8 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
 
 def main() -> int:
     """Keep the pipe for frames alone: what else prints goes to stderr."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)  # records live long: looking through all of them is seldom worth it
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:
