@@ -20,7 +20,7 @@ from slurmbridge.commands.scontrol_show_job import job_lines
 from slurmbridge.commands.scontrol_show_node import node_lines
 from slurmbridge.commands.scontrol_show_partition import partition_lines
 from slurmbridge.commands.scontrol_show_step import show_steps
-from slurmbridge.commands.scontrol_show_topology import show_topology
+from slurmbridge.commands.scontrol_show_topology import show_topoconf, show_topology
 from slurmbridge.commands.scontrol_view import Eyes, lay_out, visible_partitions
 from slurmbridge.errors import LangError, SlurmErrno
 from slurmbridge.lang import hostlist
@@ -189,17 +189,14 @@ def _slurmd(eyes: Eyes, word: str | None) -> Command:
     return 1
 
 
+def _topoconf(eyes: Eyes, word: str | None) -> Command:
+    return (yield from show_topoconf(eyes))
+
+
 def _empty(eyes: Eyes, word: str | None) -> Command:
     """There are none of these here: nothing to print, as in Slurm where none is configured."""
     yield from ()
     return 0
-
-
-def _not_offered(what: str) -> Callable[[Eyes, str | None], Command]:
-    def run(eyes: Eyes, word: str | None) -> Command:
-        return (yield from other.show_unsupported(eyes, what))
-
-    return run
 
 
 ENTITIES: tuple[Entity, ...] = (
@@ -227,5 +224,5 @@ ENTITIES: tuple[Entity, ...] = (
     Entity(name="slurmd", least=2, run=_slurmd),
     Entity(name="steps", least=2, run=_steps, json="steps"),
     Entity(name="topology", least=1, run=_empty),
-    Entity(name="topoconf", least=5, run=_not_offered("topoconf")),
+    Entity(name="topoconf", least=5, run=_topoconf),
 )

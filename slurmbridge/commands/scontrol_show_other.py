@@ -159,9 +159,3 @@ def completing(eyes: Eyes) -> Command:
             f"JobId={job.job_id} EndTime={end} CompletingTime={spent} Nodes(COMPLETING)={nodes} Partition={partition}\n"
         )
     return 0
-
-
-def show_unsupported(eyes: Eyes, what: str) -> Command:
-    """Said plainly: this listing is not offered."""
-    yield from complain(eyes, f"scontrol: error: show {what} is not offered")
-    return 1

@@ -1,11 +1,11 @@
-"""What does `scontrol show topology [NAME] [node=NODES] [unit=UNIT]` print? One line a switch or block.
+"""What do `scontrol show topology [NAME] [node=NODES] [unit=UNIT]` and `scontrol show topoconf` print?
 
 Layout and wording as observed on Slurm 26.05; scontrol(1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from slurmbridge.commands.effects import Command, Print
 from slurmbridge.commands.scontrol_jobs import complain
@@ -14,7 +14,10 @@ from slurmbridge.errors import LangError
 from slurmbridge.lang import hostlist
 from slurmbridge.model.topology import Topology, TopologyUnit
 
+DEFAULT = "default"
+"""The name of the only topology where there is no topology.yaml."""
 _UNIT_WORDS = ("unit", "switch", "block")
+_KINDS = ("block", "flat", "ring", "torus3d", "tree")
 
 
 def show_topology(eyes: Eyes, words: Sequence[str]) -> Command:
@@ -36,7 +39,7 @@ def show_topology(eyes: Eyes, words: Sequence[str]) -> Command:
             name = word
     found = _chosen(eyes, name)
     if found is None:
-        if not name:
+        if name in ("", DEFAULT) and not eyes.site.config.topologies:
             return 0  # none is configured
         yield from complain(eyes, "slurm_load_topo error: Requested topology configuration is not available")
         return 0
@@ -52,6 +55,39 @@ def show_topology(eyes: Eyes, words: Sequence[str]) -> Command:
     for number, each in shown:
         yield Print((_switch(each) if found.kind == "tree" else _block(found, each, number)) + "\n")
     return 0
+
+
+def show_topoconf(eyes: Eyes) -> Command:
+    """topology.yaml as it was read; without one, as Slurm does, the name of the only topology."""
+    lines = ["%YAML 1.1", "---"]
+    topologies = eyes.site.config.topologies
+    if not topologies or [each.name for each in topologies] == [DEFAULT]:
+        topologies = (Topology(name=DEFAULT),)
+    for each in topologies:
+        lines += [f"- topology: {each.name}", f"  cluster_default: {str(each.cluster_default).lower()}"]
+        for kind in _KINDS:
+            mine = list(_as_yaml(each)) if kind == each.kind and each.name != DEFAULT else ["{}"]
+            lines += [f"  {kind}: {mine[0]}".rstrip(), *mine[1:]]
+    yield Print("\n".join([*lines, "..."]) + "\n")
+    return 0
+
+
+def _as_yaml(topology: Topology) -> Iterator[str]:
+    if topology.kind == "flat":
+        yield "true"
+        return
+    yield ""
+    if topology.kind == "block":
+        yield "    block_sizes:"
+        yield from (f"    - {size}" for size in topology.block_sizes)
+    word, fields = ("switch", ("children", "nodes")) if topology.kind == "tree" else ("block", ("nodes",))
+    yield f"    {word}es:" if word == "switch" else f"    {word}s:"
+    for unit in topology.units:
+        if topology.kind == "block" and unit.level:
+            continue
+        yield f"    - {word}: {unit.name}"
+        texts = {"children": unit.children_text, "nodes": unit.nodes_text}
+        yield from (f"      {field}: {texts[field]}".rstrip() for field in fields)
 
 
 def _chosen(eyes: Eyes, name: str) -> Topology | None:

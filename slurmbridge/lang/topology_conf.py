@@ -199,6 +199,7 @@ def tree(
             nodes=tuple(below[unit.name]),
             children=tuple(children[unit.name]),
             children_text=unit.children,
+            nodes_text=unit.nodes,
             link_speed=unit.link_speed,
         )
         for unit in switches
@@ -216,7 +217,7 @@ def block(
         raise blocks[0].error("Blocks do not contain any nodes and the BlockSizes are not set")
     base = min(len(members) for members in below.values() if members) if not sizes else sizes[0]
     sizes = tuple(sizes) or (base,)
-    units = [TopologyUnit(name=each, nodes=tuple(below[each])) for each in named]
+    units = [TopologyUnit(name=each, nodes=tuple(below[each]), nodes_text=named[each].nodes) for each in named]
     names = list(named)
     for level, size in enumerate(sizes[1:], 1):
         count = size // base

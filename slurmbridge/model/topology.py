@@ -21,6 +21,7 @@ class TopologyUnit(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()  # all below it, in configuration order
     children: tuple[str, ...] = ()  # units right below it
     children_text: str = ""  # as written
+    nodes_text: str = ""  # as written; empty for those that follow from others
     link_speed: int = 1
 
 

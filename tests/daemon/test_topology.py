@@ -195,3 +195,81 @@ def test_victims_are_looked_for_below_one_switch() -> None:
         assert sorted(site.states(*running)) == ["PENDING", "PENDING", "RUNNING", "RUNNING"]
 
     with_site(rule, more=tiers)
+
+
+YAML = """---
+- topology: wide
+  cluster_default: true
+  tree:
+    switches:
+      - switch: top
+        children: a,b
+      - switch: a
+        nodes: n[1-2]
+      - switch: b
+        nodes: n[3-4]
+- topology: cubes
+  block:
+    block_sizes: [2]
+    blocks:
+      - block: x
+        nodes: n1,n2
+- topology: plain
+  flat: true
+"""
+SHOWN = """%YAML 1.1
+---
+- topology: wide
+  cluster_default: true
+  block: {}
+  flat: {}
+  ring: {}
+  torus3d: {}
+  tree:
+    switches:
+    - switch: top
+      children: a,b
+      nodes:
+    - switch: a
+      children:
+      nodes: n[1-2]
+    - switch: b
+      children:
+      nodes: n[3-4]
+- topology: cubes
+  cluster_default: false
+  block:
+    block_sizes:
+    - 2
+    blocks:
+    - block: x
+      nodes: n1,n2
+  flat: {}
+  ring: {}
+  torus3d: {}
+  tree: {}
+- topology: plain
+  cluster_default: false
+  block: {}
+  flat: true
+  ring: {}
+  torus3d: {}
+  tree: {}
+...
+"""
+
+
+def test_topology_yaml_is_shown_as_it_was_read() -> None:
+    class Several(Wired):
+        def read_config(self) -> ClusterConfig:
+            return read_cluster(
+                {"slurm.conf": self.conf, "topology.yaml": YAML}, "slurm.conf", cpus=8, memory_mib=16000
+            )
+
+    async def run() -> None:
+        made = Several("tree", "")
+        await made.start()
+        assert (await made.run("scontrol show topoconf")).out == SHOWN
+        assert (await made.run("scontrol show topology plain")).out == ""
+
+    asyncio.run(run())
