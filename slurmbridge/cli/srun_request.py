@@ -25,8 +25,6 @@ NOT_IN_STEPS = {
     "ntasks-per-gpu": "say the number of tasks: use --ntasks",
     "ntasks-per-tres": "say the number of tasks: use --ntasks",
     "interactive": "there is no interactive step",
-    "task-prolog": "programs around tasks are not available",
-    "task-epilog": "programs around tasks are not available",
     "test-only": "there is nothing to test inside a job",
     "wait-for-children": "a task is its first process here",
 }
@@ -197,6 +195,8 @@ def build(command: Command, env: dict[str, str], cwd: str, umask: int) -> dict[s
         "mpi": mpi,
         "preserve_env": "preserve-env" in options,
         "append": (options.get("open-mode") or "").startswith("a"),
+        "task_prolog": options.get("task-prolog"),
+        "task_epilog": options.get("task-epilog"),
     }
     if "pack" in distribution.lower() and "nopack" not in distribution.lower():
         request["distribution"] += ",pack"

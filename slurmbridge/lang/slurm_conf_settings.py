@@ -222,6 +222,7 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Pair], Any]]]] = {
     "topologyparam": ("topology_param", _text),
     "mpidefault": ("mpi_default", _mpi),
     "taskprolog": ("task_prolog", _text),
+    "taskepilog": ("task_epilog", _text),
     "prolog": ("prolog", _text),
     "epilog": ("epilog", _text),
     "slurmdspooldir": ("spool_dir", _text),

@@ -82,6 +82,8 @@ def build_launch(
         signal=(spec.signal.number, spec.signal.seconds, spec.signal.batch_only) if spec.signal is not None else None,
         kill_on_bad_exit=config.kill_on_bad_exit,
         wait_time_s=config.wait_time,
+        task_prolog=config.task_prolog,
+        task_epilog=config.task_epilog,
         mpi_default=config.mpi_default,
         max_tasks_per_node=config.max_tasks_per_node,
         max_steps=config.max_step_count,

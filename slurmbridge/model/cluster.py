@@ -269,6 +269,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     topologies: tuple[Topology, ...] = ()
     mpi_default: str = "none"
     task_prolog: str = ""
+    task_epilog: str = ""
     prolog: str = ""
     epilog: str = ""
     spool_dir: str = ""  # SlurmdSpoolDir, for display

@@ -55,6 +55,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     signal: tuple[int, int, bool] | None = None  # (number, seconds before the end, batch shell only)
     kill_on_bad_exit: bool = False
     wait_time_s: int = 0
+    task_prolog: str = ""  # programs of the site around each task
+    task_epilog: str = ""
     mpi_default: str = "none"
     max_tasks_per_node: int = 512  # of a step
     max_steps: int = 40_000

@@ -13,7 +13,7 @@ from typing import Any
 
 from slurmbridge.lang import filenames
 from slurmbridge.spool import claim
-from slurmbridge.supervisor import spawn
+from slurmbridge.supervisor import hooks, spawn
 from slurmbridge.supervisor.node import BATCH, NodeRun
 
 NO_FILE = "/dev/null"
@@ -94,7 +94,10 @@ class Batch:
 
     def _ended(self, status: int) -> None:
         self._told(0)
-        self._on_exit(spawn.OPEN_FAILED if self._failed else status)
+        final = spawn.OPEN_FAILED if self._failed else status
+        epilogs = hooks.around(self._header, {}).get("epilogs", [])
+        cwd = str(self._header["work_dir"])
+        hooks.after(self._node, BATCH, 0, epilogs, self._env, cwd, self.say, lambda: self._on_exit(final))
 
     def _child(self, status: socket.socket) -> None:
         header, node = self._header, self._node
@@ -119,4 +122,7 @@ class Batch:
         env = self._env
         env["PWD"] = cwd
         env["SLURM_TASK_PID"] = str(os.getpid())
+        failed = hooks.before(prologs, env) if (prologs := hooks.around(header, {}).get("prologs")) else 0
+        if failed:
+            os._exit(failed)
         os._exit(spawn.execute(self._path, [self._path, *header["args"]], env) & 0xFF)

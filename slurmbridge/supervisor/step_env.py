@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from slurmbridge.lang import hostlist
+from slurmbridge.supervisor import hooks
 from slurmbridge.wire import pmi
 from slurmbridge.wire.supervisor import join_env
 
@@ -110,6 +111,7 @@ def part_of(
         "size": total,
         "mapping": pmi.mapping([list(each) for each in plan.tasks]) if request.get("mpi") == "pmi2" else "",
     }
+    part.update(hooks.around(header, request))
     return part, join_env(list(env.items()))
 
 

@@ -100,6 +100,8 @@ _KINDS: dict[str, Callable[[object], bool]] = {
     "preserve_env": _flag,
     "pty": _size,
     "rlimits": _limits,
+    "task_prolog": _text,
+    "task_epilog": _text,
     "log": _count,
     "client": _any,  # srun's own: never looked at here
 }

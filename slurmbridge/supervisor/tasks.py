@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slurmbridge.lang import filenames
-from slurmbridge.supervisor import spawn, terminal
+from slurmbridge.supervisor import hooks, spawn, terminal
 from slurmbridge.supervisor.loop import IN, OUT
 from slurmbridge.supervisor.node import NodeRun
 from slurmbridge.supervisor.pmi_server import PmiServer
@@ -186,7 +186,7 @@ class Tasks:
                 part.step,
                 task.number,
                 lambda: self._child(part, spec, theirs, status_in, pmi),
-                lambda code: self._ended(part, task, code),
+                lambda code: self._exited(part, task, spec, code),
             )
         finally:
             status_in.close()
@@ -288,6 +288,27 @@ class Tasks:
             os.close(fd)
             task.stdin = None
 
+    def _exited(self, part: Part, task: Task, spec: dict[str, Any], status: int) -> None:
+        """The task's own process is gone; programs that follow it come first."""
+        epilogs = part.spec.get("epilogs")
+        if not epilogs:
+            self._ended(part, task, status)
+            return
+
+        def say(text: str) -> None:
+            if task.stderr is not None:
+                self._node.write(task.stderr, spawn.log_line(text))
+            else:
+                self._emit(part.step, wire.STDERR, wire.data(task.number, spawn.log_line(text)))
+
+        for fd in list(task.outputs):
+            self._drain(part, task, fd)
+        env = {**part.env, **spec["env"]}
+        cwd = str(part.spec["cwd"])
+        hooks.after(
+            self._node, part.step, task.number, epilogs, env, cwd, say, lambda: self._ended(part, task, status)
+        )
+
     def _ended(self, part: Part, task: Task, status: int) -> None:
         task.status = status
         if part.pmi is not None:
@@ -377,5 +398,8 @@ class Tasks:
             os.set_inheritable(pmi.fileno(), True)
             env["PMI_FD"] = str(pmi.fileno())
         argv = [str(word) for word in spec["argv"]]
+        failed_status = hooks.before(step["prologs"], env) if step.get("prologs") else 0
+        if failed_status:
+            os._exit(failed_status)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os._exit(spawn.execute(spawn.find_program(argv[0], env, cwd), argv, env) & 0xFF)

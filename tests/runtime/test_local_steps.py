@@ -348,7 +348,6 @@ def test_srun_finds_the_job_by_its_id_alone_and_refuses_others(state: pathlib.Pa
         ("", "srun: fatal: No command given to execute."),
         ("-n3 true", "srun: error: Unable to create step for job 1: More processors requested than permitted"),
         ("--mem=9G true", "srun: error: Unable to create step for job 1: Memory required by task is not available"),
-        ("--task-prolog=/bin/true true", "srun: error: --task-prolog: programs around tasks are not available"),
         ("-m arbitrary true", "srun: error: --distribution=arbitrary: "),
     ],
 )

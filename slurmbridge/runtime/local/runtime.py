@@ -203,6 +203,7 @@ class LocalRuntime:
             "signal": list(launch.signal) if launch.signal else None,
             "kill_on_bad_exit": launch.kill_on_bad_exit,
             "wait_time": launch.wait_time_s,
+            **_programs(launch),
             "mpi_default": launch.mpi_default,
             "max_tasks": launch.max_tasks_per_node,
             "max_steps": launch.max_steps,
@@ -374,6 +375,12 @@ class LocalRuntime:
             return
         found.release_run(self._spool, key)
         self._unknown.discard(key)
+
+
+def _programs(launch: Launch) -> dict[str, str]:
+    """Those of the site around each task, where it has some."""
+    named = {"task_prolog": launch.task_prolog, "task_epilog": launch.task_epilog}
+    return {name: path for name, path in named.items() if path}
 
 
 def _allow_many_links() -> None:
