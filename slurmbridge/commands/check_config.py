@@ -22,7 +22,9 @@ def report(config: ClusterConfig) -> str:
         lines += [f"pool {pool.name}: {_nodes(pool)}" for pool in config.all_pools]
     if config.scheduling != Scheduling():
         order = config.scheduling
-        lines.append(f"scheduling: order {order.order}, backfill {order.backfill}, history {order.history:g}")
+        lines.append(
+            f"scheduling: order {order.order}, backfill {order.backfill}, promise {order.promise}, history {order.history:g}"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -14,7 +14,11 @@ DEVICE_FIELDS: Final = ("gpuMemoryReserveMiB", "gpuSharing")
 MEMORY_FIELDS: Final = ("gpuMemoryMiB", "gpuMemoryReserveMiB")
 """Of `defaults`: the memory of each type of GPU, and what the driver keeps of each device."""
 POOL_FIELDS: Final = ("nodes", "nodeSelector", "placement", "devicePlacement")
-SCHEDULING_CHOICES: Final = {"order": ("auto", "plain", "fair"), "backfill": ("priority", "shortest")}
+SCHEDULING_CHOICES: Final = {
+    "order": ("auto", "plain", "fair"),
+    "backfill": ("priority", "shortest"),
+    "promise": ("turn", "claim"),
+}
 SCHEDULING_FIELDS: Final = (*SCHEDULING_CHOICES, "history")
 PLACEMENTS: Final = ("binpack", "spread")
 WHY: Final = "jobs on virtual nodes are processes of this machine, not pods"

@@ -2,6 +2,7 @@
 
 What stopped one job of a group in a partition stops the rest of the group there, so most entries only hear what is known.
 First come jobs for whom room is being made and, where queues take turns, those with a promise: it outlasts changes of order.
+Where the site promises by claim and a promise is left, jobs are then looked at by their claims until it is given.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from slurmbridge.model.plan import Nomination
 from slurmbridge.model.states import Reason
+from slurmbridge.sched import claims
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked, of_job
 from slurmbridge.sched.market import Market, Preemptible
@@ -81,6 +83,8 @@ class Walk:
         self._first()
         self._settle()
         if self.markets:
+            if self.snapshot.config.scheduling.promise == "claim":
+                self._by_claim()
             for market in self.markets:
                 self._in_turn(market)
             self._across()
@@ -194,6 +198,43 @@ class Walk:
             promised = self.board.promised(row)
             if promised is not None and kept[row] != NEVER:
                 self.standing.append(Nomination(job_id=self._ids[row], start=promised[0], nodes=promised[1]))
+
+    def _by_claim(self) -> None:
+        """In every partition where a promise is left: look at jobs by their claims until it is given."""
+        for view in self.memo.places.by_number:
+            number = int(self.memo.places.pools[view.number])
+            if view.number in self.session.promised_out or number == ACROSS:
+                continue
+            market, leaves = self.markets[number], self.memo.queued.leaves[number]
+            for place in self._claimants(view.number, market, leaves):
+                if view.number in self.session.promised_out:
+                    break
+                if not self.skip(place):
+                    group = int(self.groups[place])
+                    cpus, memory, gpus = self.memo.queued.vectors[group].tolist()
+                    self.look(place, market, int(leaves[group]), (cpus, memory, gpus))
+
+    def _claimants(self, number: int, market: Market, leaves: Ints) -> list[int]:
+        """Entries of a partition, the strongest claim first."""
+        entries, rows = self.entries, self.snapshot.pending.rows
+        places = np.flatnonzero((entries.views == number) & ~self._limited[entries.rows])
+        groups = self.groups[places]
+        places, groups = places[leaves[groups] >= 0], groups[leaves[groups] >= 0]
+        if not len(places):
+            return []
+        asked = self.memo.queued.vectors[groups]
+        total = np.array(market.total)
+        since = np.nan_to_num(rows["accrued"][entries.rows[places]], nan=self.session.now)
+        found = claims.claims(
+            self.session.now - since,
+            self.memo.pairs.lengths[entries.pairs[places]],
+            (asked / np.where(total > 0, total, np.inf)).max(axis=1),
+            claims.held_for_weight(market)[leaves[groups]],
+            float(self.snapshot.config.priority_max_age),
+        )
+        outside, unimportant = claims.ranks(market, leaves[groups], list(map(tuple, asked.tolist())))
+        order: list[int] = places[np.lexsort((places, -found, unimportant, outside))].tolist()
+        return order
 
     def _queue_of(self, place: int) -> tuple[Market | None, int, Vector | None]:
         number = int(self.memo.places.pools[self.numbers[place]])

@@ -74,9 +74,9 @@ def test_check_config_tells_the_pools() -> None:
 
 
 def test_how_jobs_are_ordered_is_said_in_scheduling() -> None:
-    config = cluster("scheduling:\n  order: fair\n  backfill: shortest\n  history: 0.5\n")
-    assert config.scheduling == Scheduling(order="fair", backfill="shortest", history=0.5)
-    assert report(config).splitlines()[-1] == "scheduling: order fair, backfill shortest, history 0.5"
+    config = cluster("scheduling:\n  order: fair\n  backfill: shortest\n  promise: claim\n  history: 0.5\n")
+    assert config.scheduling == Scheduling(order="fair", backfill="shortest", promise="claim", history=0.5)
+    assert report(config).splitlines()[-1] == "scheduling: order fair, backfill shortest, promise claim, history 0.5"
     assert cluster("scheduling: {history: 0}").scheduling == Scheduling(history=0.0)
     assert cluster("scheduling:\n").scheduling == cluster("").scheduling == Scheduling()
     assert "scheduling" not in report(cluster(""))
@@ -110,7 +110,7 @@ def test_how_jobs_are_ordered_is_said_in_scheduling() -> None:
         ("scheduling: {history: nan}\n", 1, "not 'nan'"),
         ("scheduling: {history: inf}\n", 1, "not 'inf'"),
         ("scheduling: {history: []}\n", 1, "history of scheduling is not a text"),
-        ("scheduling:\n  ordr: fair\n", 2, "scheduling has no field 'ordr'; fields are order, backfill, history"),
+        ("scheduling:\n  ordr: fair\n", 2, "scheduling has no field 'ordr'; fields are order, backfill, promise, history"),
         ("scheduling: fair\n", 1, "scheduling is not a mapping"),
         ("{" * 100_000, 0, "nested too deep"),
         ("a: b: c\n", 1, "not allowed here"),

@@ -175,7 +175,10 @@ def to_rest(snapshot: Snapshot, memo: Memo, now: float) -> tuple[Snapshot, Memo,
 
 
 ORDERS = st.builds(
-    Scheduling, order=st.sampled_from(["auto", "auto", "fair"]), backfill=st.sampled_from(["priority", "shortest"])
+    Scheduling,
+    order=st.sampled_from(["auto", "auto", "fair"]),
+    backfill=st.sampled_from(["priority", "shortest"]),
+    promise=st.sampled_from(["turn", "claim"]),
 )
 WORK = st.lists(asks(), min_size=1, max_size=8)
 
