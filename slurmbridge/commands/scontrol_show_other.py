@@ -7,7 +7,6 @@ does where it has none.
 from __future__ import annotations
 
 from slurmbridge.commands.effects import Command, FileData, Print, ReadFile
-from slurmbridge.commands.scontrol_jobs import complain
 from slurmbridge.commands.scontrol_view import Eyes, lay_out
 from slurmbridge.errors import LangError
 from slurmbridge.fields import text
