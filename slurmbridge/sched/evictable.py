@@ -38,6 +38,7 @@ class Victim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     mode: str  # REQUEUE, CANCEL, SUSPEND
     cost: float
     frees: tuple[Hold, ...]  # a suspended run keeps its memory and devices
+    reclaimable: bool = True  # may be ended for another queue's due, not only by the site's preemption
     leaf: int = -1  # its queue in the pool that is looked at
     charge: Vector = ZERO  # what it counts for there
 
@@ -75,6 +76,7 @@ class Victims:
         self.all = victims
         self.columns = columns
         self.cost: NDArray[np.float64] = np.array([each.cost for each in victims], dtype=np.float64)
+        self.reclaimable: Bools = np.array([each.reclaimable for each in victims], dtype=np.bool_)
         self.leaf: Ints = np.array([each.leaf for each in victims], dtype=np.int64)
         self.alive: Bools = np.ones(len(victims), dtype=np.bool_)
         self.begin_again: Bools = np.array([each.mode == "REQUEUE" for each in victims], dtype=np.bool_)

@@ -113,8 +113,10 @@ def may_take(
 def concerns(
     ledger: Ledger, shares: Sequence[Vector], leaf: int, ask: Vector, pieces: Iterable[tuple[int, Vector]]
 ) -> bool:
-    """Is every piece taken because of something that the leaf asks for? From a queue that holds, of that, more than its
-    share, or more than its quota while the leaf's side stays inside its own. What is not rationed is nobody's due.
+    """Is every piece taken because of something that the leaf asks for, and so that it is not asked back at once?
+
+    From a queue that holds, of that, more than its share, or more than its quota while the leaf's side stays inside its own;
+    and nobody is left with less than his quota for one who is above it. What is not rationed is nobody's due.
     """
     tree = ledger.tree
     wants = [resource for resource in range(3) if ask[resource] > 0]
@@ -126,17 +128,19 @@ def concerns(
             allocatable(tree, shares, theirs),
             tree.quota,
         )
+        inside = {r for r in wants if ledger.allocated[mine][r] + ask[r] <= quota[mine][r] + TOLERANCE}
         if not any(
-            held[resource] > bound[resource] + TOLERANCE
-            or (
-                held[resource] > quota[theirs][resource] + TOLERANCE
-                and ledger.allocated[mine][resource] + ask[resource] <= quota[mine][resource] + TOLERANCE
-            )
-            for resource in wants
+            held[r] > bound[r] + TOLERANCE or (r in inside and held[r] > quota[theirs][r] + TOLERANCE) for r in wants
         ):
             return False
         for queue in tree.paths[victim]:
             remaining[queue] = minus(remaining.get(queue, ledger.allocated[queue]), lost)
+        left = remaining[theirs]
+        if any(
+            r not in inside and lost[r] > 0 and quota[theirs][r] != math.inf and left[r] < quota[theirs][r] - TOLERANCE
+            for r in wants
+        ):
+            return False
     return True
 
 

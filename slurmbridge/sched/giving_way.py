@@ -113,7 +113,7 @@ class GivingWay:
         for running in snapshot.running.values():
             if market is not None and (not running.holds or of_row[running.holds[0].row] != number):
                 continue
-            mode = self._mode(running.job)
+            mode, reclaimable = self._mode(running.job)
             if mode is None:
                 continue
             charge: Vector = (0.0, 0.0, 0.0)
@@ -130,19 +130,20 @@ class GivingWay:
                     mode=mode,
                     cost=age_of(running, now) if self.rules.youngest_first else cost_of(running, mode, now),
                     frees=frees_of(running, mode),
+                    reclaimable=reclaimable,
                     leaf=leaf,
                     charge=charge,
                 )
             )
         return RoomMaker(self.session, Victims(found, snapshot.columns))
 
-    def _mode(self, job: Job) -> str | None:
-        """How a run could be ended at all."""
+    def _mode(self, job: Job) -> tuple[str | None, bool]:
+        """How a run could be ended at all, and whether for what is another queue's due."""
         if self.walk.memo.queued.has_quotas:
             mode = self.rules.reclaim_mode(job, self.session.now, has_quotas=True)
             if mode is not None:
-                return mode
-        return self.rules.mode_against(job, self.session.now) if self.rules.enabled else None
+                return mode, True
+        return (self.rules.mode_against(job, self.session.now) if self.rules.enabled else None), False
 
     # ---- one pool ----
 
@@ -208,11 +209,15 @@ class GivingWay:
         each = self.walk.waiting(place)
         may_go = self.walk.preemptible(each.job)
         if gates.may_reclaim(market.ledger, market.shares, leaf, ask, may_go):
-            allowed = self._payers(market).of(leaf, ask)[maker.victims.leaf]
+            view = self.walk.view(place)
+            allowed = self._payers(market).of(leaf, ask)[maker.victims.leaf] & maker.victims.reclaimable
+            kind: tuple[object, ...] = "reclaim", leaf, may_go, _wanted(ask)
+            if self.rules.enabled:
+                job = self._with_priority(place)
+                allowed = allowed & ~self._rules_of(maker, market).outranking(job, view.partition.name)
+                kind += job.spec.qos, job.priority if self.rules.by_priority else 0
             rule = self._reclaim_rule(market, leaf, ask, may_go)
-            found = maker.find(
-                each, self.walk.view(place), allowed, rule, self._kind("reclaim", leaf, may_go, _wanted(ask))
-            )
+            found = maker.find(each, view, allowed, rule, self._kind(*kind))
             if found is not None:
                 self._take(place, found, maker, "reclaim")
                 return True
@@ -263,14 +268,7 @@ class GivingWay:
 
     def _preempt(self, place: int, maker: RoomMaker, market: Market | None) -> bool:
         each, view = self.walk.waiting(place), self.walk.view(place)
-        job = msgspec.structs.replace(
-            each.job, priority=int(self.walk.snapshot.pending.rows["priority"][self.walk.rows[place]])
-        )
-        number = ALL if market is None else market.pool.number
-        known = self._preemptable.get(number)
-        if known is None:
-            known = self._preemptable[number] = Preemptable(self.rules, maker.victims, self.session.now)
-        allowed = known.by(job, view.partition.name)
+        allowed = self._rules_of(maker, market).by(self._with_priority(place), view.partition.name)
         if not allowed.any():
             return False
         kind = self._kind("preempt", each.group, view.number)
@@ -281,6 +279,17 @@ class GivingWay:
             return False
         self._take(place, found, maker, "preempt")
         return True
+
+    def _with_priority(self, place: int) -> Job:
+        priority = int(self.walk.snapshot.pending.rows["priority"][self.walk.rows[place]])
+        return msgspec.structs.replace(self.walk.waiting(place).job, priority=priority)
+
+    def _rules_of(self, maker: RoomMaker, market: Market | None) -> Preemptable:
+        number = ALL if market is None else market.pool.number
+        known = self._preemptable.get(number)
+        if known is None:
+            known = self._preemptable[number] = Preemptable(self.rules, maker.victims, self.session.now)
+        return known
 
     def _preemption_rule(self, job: Job) -> Rule:
         """Quotas stay the ceiling of what may not be ended."""
@@ -302,7 +311,7 @@ class GivingWay:
         allowed = self._movable.get(market.pool.number)
         if allowed is None:
             allowed = maker.victims.movable(self.session.horizon.room, market.pool.nodes, self.session.rules)
-            self._movable[market.pool.number] = allowed
+            allowed = self._movable[market.pool.number] = allowed & maker.victims.reclaimable
 
         def rule(victims: Sequence[Victim], placement: Placement | None) -> bool:
             return len(victims) <= CONSOLIDATION_VICTIMS

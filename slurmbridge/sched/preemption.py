@@ -112,6 +112,19 @@ class Rules:
             return self.by_priority or (found is not None and bool(found.preempt))
         return self.by_tier and any(self._tier(name) > self._least_tier for name in partitions)
 
+    def outranks(self, one: Job, other: Job, partition: str) -> bool:
+        """Whether `one`, were it to wait, could take from `other` what that had in a partition."""
+        theirs, own = self.qos.get(other.spec.qos), self.qos.get(one.spec.qos)
+        if not self.enabled or (theirs is not None and theirs.preemptible is False):
+            return False
+        if self.by_tier:
+            return max((self._tier(name) for name in one.spec.partitions), default=0) > self._tier(partition)
+        if own is None or theirs is None:
+            return False
+        return theirs.name in own.preempt or (
+            own.name == theirs.name and self.by_priority and one.priority > other.priority
+        )
+
     def mode_against(self, victim: Job, now: float) -> str | None:
         """How this run would be ended if anybody may end it; None: nobody may now."""
         qos = self.qos.get(victim.spec.qos)

@@ -117,3 +117,12 @@ def test_nothing_is_taken_for_what_is_not_rationed_or_not_asked_for() -> None:
     assert gates.concerns(ledger, shares, leaf, gpu(4.5), pieces[:1])
     assert not gates.concerns(ledger, shares, leaf, gpu(4.5), pieces)  # the second would be inside the share
     assert not gates.concerns(ledger, shares, leaf, (4.0, 4.0, 0.0), pieces[:1])
+
+
+def test_nobody_is_left_with_less_than_the_quota_for_one_who_is_above_it() -> None:
+    tree, ledger = site(c=5)
+    shares = [gpu(8), gpu(4), gpu(8), gpu(3), gpu(3)]
+    leaf = tree.index["a"]
+    assert gates.concerns(ledger, shares, leaf, gpu(4.5), [(tree.index["c"], gpu(1))])
+    assert not gates.concerns(ledger, shares, leaf, gpu(4.5), [(tree.index["c"], gpu(3))])
+    assert gates.concerns(ledger, shares, leaf, gpu(4), [(tree.index["c"], gpu(3))])
