@@ -40,14 +40,16 @@ _Key = tuple[int, int, int]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What SchedulerParameters says."""
+    """What SchedulerParameters says. A claim is good for whatever time: a start days ahead is promised, too."""
 
     reserve: int = 1  # promised starts a partition
     window_s: float = 86400.0
 
     @classmethod
-    def of(cls, text: str) -> Settings:
+    def of(cls, config: ClusterConfig) -> Settings:
+        text = config.scheduler_parameters
         values = dict(part.strip().partition("=")[::2] for part in text.split(",") if part.strip())
+        by_claim = config.scheduling.promise == "claim" and "bf_window" not in values
 
         def number(name: str, default: int) -> int:
             value = values.get(name, "")
@@ -55,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
         return cls(
             reserve=min(max(number("bf_job_part_count_reserve", 1), 1), 32),
-            window_s=60.0 * max(number("bf_window", 1440), 1),
+            window_s=math.inf if by_claim else 60.0 * max(number("bf_window", 1440), 1),
         )
 
 
@@ -75,7 +77,7 @@ class Session:
     def __init__(self, snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo) -> None:
         self.snapshot, self.now = snapshot, now
         self._memo = memo
-        self._settings = Settings.of(config.scheduler_parameters)
+        self._settings = Settings.of(config)
         self.rules = self._rules = rules_of(config)
         self._tracked = frozenset(config.accounting_tres)
         self._limited = bool(config.enforce & _LIMITED) and memo.book is not None and memo.book.any
@@ -294,7 +296,8 @@ class Session:
         if self._counters is not None and self._memo.book is not None:
             keys = self._memo.book.keys(waiting.job, view.partition.qos)
             self._counters.add(keys, placement.allocation.tres)
-            self._counters.add_minutes(keys, placement.allocation.tres, length / 60)
+            minutes = self._memo.book.counted_minutes(waiting.job, length / 60, safe=self._safe)
+            self._counters.add_minutes(keys, placement.allocation.tres, minutes)
 
     def mark(self) -> Mark:
         """What `restore` goes back to. Taken before a group is tried."""
@@ -328,6 +331,8 @@ class Session:
         first = view.number not in self._waiting_for
         self._waiting_for.add(view.number)
         reason = Blocked(Reason.RESOURCES if first else Reason.PRIORITY)
+        if self._memo.book is not None and not self._memo.book.reserves(waiting.job):
+            return reason, None, ()
         if waiting.job.job_id in self._has_promise or self._promised.get(view.number, 0) >= self._settings.reserve:
             return reason, None, ()
         self._promised[view.number] = self._promised.get(view.number, 0) + 1
@@ -507,7 +512,8 @@ class Session:
             if allocation is not None and end is not None and not each.job.state.is_finished:
                 view = self.snapshot.partitions.get(allocation.partition)
                 keys = book.keys(each.job, view.partition.qos if view else "")
-                counters.add_minutes(keys, allocation.tres, max(end - self.now, 0.0) / 60)
+                minutes = book.counted_minutes(each.job, max(end - self.now, 0.0) / 60, safe=self._safe)
+                counters.add_minutes(keys, allocation.tres, minutes)
 
     def _take_licenses(self, job: Job, shape: Shape) -> tuple[LicenseTerm, ...] | None:
         """The licences that the job would get; None when they are not free."""
