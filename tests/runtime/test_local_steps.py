@@ -40,6 +40,21 @@ def test_srun_runs_tasks_on_all_nodes_with_their_ranks(state: pathlib.Path) -> N
     use(state, rule)
 
 
+def test_tasks_are_told_where_their_node_is_in_the_topology(state: pathlib.Path) -> None:
+    async def rule(bench: LocalBench) -> None:
+        nodes = (
+            LaunchNode(rank=0, node="n1", cpus=2, topology=("top.a.n1", "switch.switch.node")),
+            LaunchNode(rank=1, node="n2", cpus=2),
+        )
+        say = "bash -c 'echo $SLURM_TOPOLOGY_ADDR $SLURM_TOPOLOGY_ADDR_PATTERN'"
+        key = bench.launch(
+            1, f"#!/bin/bash\n{SRUN}srun -N2 -n2 -l {say} | sort\n", nodes=nodes, env={"SLURM_NNODES": "2"}
+        )
+        assert (await bench.finish(key)).splitlines() == ["0: top.a.n1 switch.switch.node", "1: n2 node"]
+
+    use(state, rule)
+
+
 def test_exact_steps_share_the_job_and_plain_ones_wait(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
         script = "#!/bin/bash\n" + SRUN + (
