@@ -256,7 +256,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             owner=view is not None and view.partition.exclusive_user,
             shares=view is not None and view.share > 1 and (view.forced or job.spec.oversubscribe),
         )
-        if view is not None and holds and (view.partition.exclusive_topo or job.spec.exclusive is Exclusive.TOPO):
+        alone = view is not None and (view.partition.exclusive_topo or job.spec.exclusive is Exclusive.TOPO)
+        if view is not None and alone and holds and not job.gave_way:
             known = columns is self.columns
             topology = self.config.topology_of(view.partition)
             near = view.near if known else near_of(topology, columns, self.config.topology_param)
