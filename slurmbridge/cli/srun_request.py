@@ -280,9 +280,9 @@ def _gpus(options: dict[str, str | None]) -> dict[str, int]:
             last = words[-1].partition("(")[0]
             count += int(last) if last.isdigit() else 1
         found[key] = count
-    per_task = re.search(r"(?:gres[/:])?gpu(?::[^=:,]+)?[=:](\d+)", options.get("tres-per-task") or "")
+    per_task = re.findall(r"(?:gres[/:])?gpu(?::[^=:,]+)?[=:](\d+)", options.get("tres-per-task") or "")
     if per_task and "gpus_per_task" not in found:
-        found["gpus_per_task"] = int(per_task.group(1))
+        found["gpus_per_task"] = sum(int(count) for count in per_task)
     return found
 
 

@@ -20,7 +20,7 @@ from slurmbridge.daemon.jobtable import holds_resources, is_over
 from slurmbridge.daemon.requests import Blobs, decode_environment
 from slurmbridge.daemon.spending import charge_of
 from slurmbridge.lifecycle import starts
-from slurmbridge.lifecycle.ends import Death, settle
+from slurmbridge.lifecycle.ends import Again, Death, settle
 from slurmbridge.lifecycle.evictions import in_grace
 from slurmbridge.manifest.launch import UserEntry, build_launch
 from slurmbridge.model.job import Job, Step
@@ -165,8 +165,9 @@ class Running:
     def _finish(
         self, job: Job, death: Death, status: int, time: float, report: Ended | None, steps: Sequence[Step]
     ) -> asyncio.Future[None]:
-        usage, most = report.usage if report else None, self.core.memory.config.max_batch_requeue
-        settled = settle(job, death, status, time, usage, max_failures=most)
+        config = self.core.memory.config
+        allowed = Again(max_failures=config.max_batch_requeue, on=config.requeue_exit, hold_on=config.requeue_exit_hold)
+        settled = settle(job, death, status, time, report.usage if report else None, allowed)
         settled = replace(settled, ended=self._counted(settled.ended))
         table = self.core.memory.table
         running = {step.step_id: step for step in table.steps(job.job_id)}

@@ -102,6 +102,17 @@ def _rlimits(pair: Pair) -> tuple[str, ...]:
     return words
 
 
+def _exit_codes(pair: Pair) -> frozenset[int]:
+    """`1-9,18`."""
+    found: set[int] = set()
+    for word in values.names(pair):
+        first, dash, last = word.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) > 255:
+            raise pair.error(f"Invalid {pair.key} value: {pair.value}")
+        found.update(range(int(first), int(last or first) + 1))
+    return frozenset(found)
+
+
 def _licenses(pair: Pair) -> tuple[LicenseConf, ...]:
     found = []
     for term in values.names(pair):
@@ -168,6 +179,8 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Pair], Any]]]] = {
     "maxstepcount": ("max_step_count", _count),
     "maxtaskspernode": ("max_tasks_per_node", _count),
     "maxarraysize": ("max_array_size", _count),
+    "requeueexit": ("requeue_exit", _exit_codes),
+    "requeueexithold": ("requeue_exit_hold", _exit_codes),
     "maxbatchrequeue": ("max_batch_requeue", _count),
     "minjobage": ("min_job_age", _count),
     "killwait": ("kill_wait", _count),

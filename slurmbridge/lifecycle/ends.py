@@ -38,6 +38,14 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     again: Job | None = None
 
 
+class Again(msgspec.Struct, frozen=True, kw_only=True):
+    """When the site begins a batch job again: MaxBatchRequeue, RequeueExit and RequeueExitHold."""
+
+    max_failures: int = 5  # runs lost with a node
+    on: frozenset[int] = frozenset()  # exit codes
+    hold_on: frozenset[int] = frozenset()  # the same, and the job is held
+
+
 _EVENTS = {
     Death.CANCEL: Event.CANCEL,
     Death.TIME_LIMIT: Event.TIME_LIMIT,
@@ -59,12 +67,18 @@ _AGAIN_IF_ALLOWED = (Death.NODE_FAIL, Death.PREEMPT)
 
 
 def settle(
-    job: Job, death: Death, status: int, time: float, usage: Usage | None = None, *, max_failures: int = 5
+    job: Job, death: Death, status: int, time: float, usage: Usage | None = None, again: Again = Again()
 ) -> Settled:
-    """The run of `job` is over. status: wait status of the batch script. max_failures: MaxBatchRequeue."""
+    """The run of `job` is over. status: wait status of the batch script."""
     gives_way = job.evicted is not None and job.evicted.mode == "CANCEL" and death is Death.PREEMPT
-    if death is Death.NODE_FAIL and job.may_requeue and job.failures >= max_failures:
+    if death is Death.NODE_FAIL and job.may_requeue and job.failures >= again.max_failures:
         return _requeued(job, death, status, time, usage, reason=Reason.MAX_REQUEUE, admin=True)
+    if death is Death.EXIT and job.may_requeue and not status & 0x7F:
+        code = status >> 8 & 0xFF
+        if code in again.hold_on or code in again.on:
+            special = code in again.hold_on
+            death = Death.REQUEUE_HOLD if special else Death.REQUEUE
+            return _requeued(job, death, status, time, usage, special=special)
     if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.may_requeue and not gives_way):
         return _requeued(job, death, status, time, usage)
     if death is Death.LAUNCH and job.spec.is_batch:
@@ -114,6 +128,7 @@ def _requeued(
     *,
     reason: str = "",
     admin: bool = False,
+    special: bool = False,
 ) -> Settled:
     """The old run as history shows it, and the job pending again under the same id with the next restart count."""
     old_state = {
@@ -143,7 +158,9 @@ def _requeued(
         whole_limit=None,
         restarts=job.restarts + 1,
         state=JobState.PENDING,
-        flags=frozenset({JobFlag.REQUEUE_HOLD}) if death is Death.REQUEUE_HOLD else frozenset(),
+        flags=frozenset({JobFlag.SPECIAL_EXIT if special else JobFlag.REQUEUE_HOLD})
+        if death is Death.REQUEUE_HOLD
+        else frozenset(),
         reason=reason or (_held(held_by) if hold else Reason.NONE),
         reason_text="",
         held_by=held_by if hold else "",

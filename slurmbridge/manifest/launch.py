@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from slurmbridge.manifest.environment import batch_env, job_env, task_counts, wants_login
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
-from slurmbridge.model.job import Job, NodeShare
+from slurmbridge.model.job import DeviceShare, GpuScope, Job, NodeShare
 from slurmbridge.model.run import Launch, LaunchNode, RunKey
 from slurmbridge.model.units import NO_TASK, UNLIMITED
 
@@ -60,7 +61,7 @@ def build_launch(
         home=user.home,
         shell=user.shell,
         nodes=tuple(
-            _launch_node(rank, share, tasks, nodes.get(share.node), addresses.get(share.node, ("", "")))
+            _launch_node(rank, _by_task(job, share), tasks, nodes.get(share.node), addresses.get(share.node, ("", "")))
             for rank, (share, tasks) in enumerate(zip(shares, counts, strict=True))
         ),
         script=script,
@@ -96,6 +97,20 @@ def _submit_dir(job: Job, submitted: Mapping[str, str]) -> str:
     if job.spec.request.chdir is None:
         return job.spec.work_dir
     return submitted.get("SLURM_SUBMIT_DIR") or job.spec.work_dir
+
+
+def _by_task(job: Job, share: NodeShare) -> NodeShare:
+    """Devices of several types a task in such an order that each task's share is a stretch of them."""
+    need = job.spec.gpu
+    if need is None or not need.kinds or need.scope is not GpuScope.TASK:
+        return share
+    left = {kind: [each for each in share.devices if each.type == kind] for kind, _ in need.kinds}
+    ordered: list[DeviceShare] = []
+    while len(ordered) < len(share.devices) and any(left.values()):
+        for kind, count in need.kinds:
+            ordered += left[kind][:count]
+            left[kind] = left[kind][count:]
+    return replace(share, devices=tuple(ordered))
 
 
 def _launch_node(rank: int, share: NodeShare, tasks: int, node: Node | None, address: tuple[str, str]) -> LaunchNode:

@@ -215,6 +215,8 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_array_size: int = 1001
     max_array_tasks: int = 1001
     max_batch_requeue: int = 5
+    requeue_exit: frozenset[int] = frozenset()  # exit codes after which a batch job is begun again
+    requeue_exit_hold: frozenset[int] = frozenset()  # the same, and it is held
     min_job_age: int = 300
     kill_wait: int = 30
     message_timeout: int = 10

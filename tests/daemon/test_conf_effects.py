@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from slurmbridge.errors import ConfigError
 from tests.daemon.controlled import CONF, Site, check_use
 
 GPUS = CONF.replace(" Default=YES", "").replace("DefMemPerCPU=100\n", "DefMemPerCPU=100\nDefCpuPerGPU=2\n") + (
@@ -98,3 +99,45 @@ def test_a_job_that_loses_its_node_too_often_is_held() -> None:
         assert site.job(job).failures == 0
 
     on_site(scenario, "MaxBatchRequeue=2\n" + CONF)
+
+
+EXITS = "RequeueExit=3,10-12\nRequeueExitHold=11-20\n" + CONF
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (3, ("RUNNING", "", 1)),
+        (10, ("RUNNING", "", 1)),
+        (12, ("PENDING", "user", 1)),
+        (20, ("PENDING", "user", 1)),
+        (4, ("FAILED", "", 0)),
+        (0, ("COMPLETED", "", 0)),
+    ],
+)
+def test_a_batch_job_is_begun_again_after_certain_exit_codes(code: int, expected: tuple[str, str, int]) -> None:
+    async def scenario(site: Site) -> None:
+        job = await site.submit("", f"sleep 5\nexit {code}")
+        await site.advance(6)
+        found = site.job(job)
+        assert (found.state.name, found.held_by, found.restarts) == expected
+        if found.held_by:
+            assert "JobState=SPECIAL_EXIT" in (await site.run(f"scontrol show job {job}")).out
+            await site.run(f"scontrol release {job}")
+            assert (site.states(job), site.job(job).flags) == (["RUNNING"], frozenset())
+
+    on_site(scenario, EXITS)
+
+
+def test_an_exit_code_is_a_number_of_a_byte() -> None:
+    with pytest.raises(ConfigError, match="Invalid RequeueExit value: 1-x"):
+        Site("RequeueExit=1-x\n" + CONF)
+
+
+def test_what_is_never_to_be_requeued_ends_with_its_exit_code() -> None:
+    async def scenario(site: Site) -> None:
+        job = await site.submit("--no-requeue", "sleep 5\nexit 3")
+        await site.advance(6)
+        assert site.states(job) == ["FAILED"]
+
+    on_site(scenario, EXITS)

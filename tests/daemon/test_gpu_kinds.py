@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from slurmbridge.manifest.environment import batch_env
+from slurmbridge.manifest.launch import UserEntry, build_launch
 from tests.daemon.controlled import CONF, Site, check_use
 
 MIXED = """
@@ -116,5 +117,18 @@ def test_an_update_may_ask_for_several_types() -> None:
         allocation = site.job(job).allocation
         assert allocation is not None
         assert [device.type for device in allocation.nodes[0].devices] == ["a100", "h100"]
+
+    on_site(scenario)
+
+
+def test_devices_are_told_in_the_order_in_which_tasks_share_them() -> None:
+    async def scenario(site: Site) -> None:
+        job = await site.submit("-n2 -N1 --gpus-per-task=a100:1,h100:1")
+        nodes = {node.name: node for node in site.controller.memory.nodes()}
+        user = UserEntry(name="alice", home="/home/alice", shell="/bin/sh")
+        launch = build_launch(
+            site.job(job), script=b"", env=(), config=site.config, nodes=nodes, user=user, daemon_addr=""
+        )
+        assert [index for index, _, _ in launch.nodes[0].devices] == [0, 2, 1, 3]
 
     on_site(scenario)
