@@ -18,9 +18,10 @@ from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Command, Pri
 from slurmbridge.commands.listing import cluster_problem, structured_stop
 from slurmbridge.commands.prompt import Prompt
 from slurmbridge.commands.scontrol_json import print_json
-from slurmbridge.commands.scontrol_refused import errnumstr, not_offered
+from slurmbridge.commands.scontrol_refused import errnumstr, getaddrs, listpids, liststeps, not_offered, pidinfo, reboot
 from slurmbridge.commands.scontrol_show import ENTITIES, show
 from slurmbridge.commands.scontrol_view import Eyes, Flags, look
+from slurmbridge.commands.scontrol_write_config import write_config
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.model.verdict import UsageError
 from slurmbridge.submit import getopt
@@ -212,14 +213,10 @@ def _write(eyes: Eyes, words: Sequence[str]) -> Command:
     what = words[0].lower()
     if "batch_script".startswith(what) and len(what) >= 2:
         if len(words) == 1:
-            yield from jobs.complain(eyes, "missing JobId")
             return 0
         return (yield from jobs.write_script(eyes, words[1:]))
     if what == "config":
-        yield from jobs.complain(
-            eyes, "scontrol: error: write config is not offered: the daemon reads your own slurm.conf"
-        )
-        return 1
+        return (yield from write_config(eyes, words[1:]))
     yield from jobs.complain(eyes, f"invalid write argument:{words[0]}")
     return 1
 
@@ -285,17 +282,6 @@ def _token(eyes: Eyes, words: Sequence[str]) -> Command:
     return 1
 
 
-def _listpids(eyes: Eyes, words: Sequence[str]) -> Command:
-    """Processes are known to the supervisors of the nodes; a host without any says so in Slurm's words."""
-    lines = [f"scontrol: error: Domain socket directory /var/spool/slurmd.{eyes.call.host}: No such file or directory"]
-    if words:
-        lines.append(f"JobId={words[0]} does not exist on node (null).")
-    else:
-        lines.append("No job steps exist on this node.")
-    yield from jobs.complain(eyes, *lines)
-    return 1
-
-
 def _switch(name: str, value: bool) -> Callable[[Eyes, Sequence[str]], Command]:
     """`oneliner`, `details` and so on as keywords: settings of an interactive session."""
 
@@ -336,19 +322,18 @@ KEYWORDS: tuple[Keyword, ...] = (
     Keyword(name="hide", least=2, run=_switch("all", False)),
     Keyword(name="hold", least=4, run=_verb("hold"), fewest=1),
     Keyword(name="holdu", least=5, run=_verb("uhold"), fewest=1),
-    Keyword(name="listpids", least=1, run=_listpids, most=2),
-    Keyword(name="listjobs", least=5, run=_listpids),
-    Keyword(name="liststeps", least=5, run=_listpids),
+    Keyword(name="listpids", least=1, run=listpids, most=2),
+    Keyword(name="listjobs", least=5, run=liststeps),
+    Keyword(name="liststeps", least=5, run=liststeps),
+    Keyword(name="getaddrs", least=4, run=getaddrs),
     Keyword(name="notify", least=1, run=_notify, fewest=2),
     Keyword(name="oneliner", least=1, run=_switch("one_line", True), most=0),
-    Keyword(
-        name="pidinfo", least=3, run=not_offered("pidinfo", "processes are known to the nodes' supervisors"), fewest=1
-    ),
+    Keyword(name="pidinfo", least=3, run=pidinfo),
     Keyword(name="ping", least=3, run=_ping, most=0),
     Keyword(name="power", least=3, run=not_offered("power", "nodes are not switched on or off"), fewest=1),
     Keyword(name="quiet", least=4, run=_switch("quiet", True), most=0),
     Keyword(name="quit", least=4, run=_nothing, most=0),
-    Keyword(name="reboot_nodes", least=3, run=not_offered("reboot", "nodes are not rebooted"), fewest=1),
+    Keyword(name="reboot_nodes", least=3, run=reboot),
     Keyword(name="reconfigure", least=3, run=_reconfigure, most=0),
     Keyword(name="release", least=3, run=_verb("release"), fewest=1),
     Keyword(name="requeue", least=3, run=_verb("requeue"), fewest=1),

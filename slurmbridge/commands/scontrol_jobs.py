@@ -163,9 +163,9 @@ def label(job: Job) -> str:
 
 
 def complain(eyes: Eyes, *lines: str) -> Generator[Effect, Any, None]:
-    """Lines for stderr, unless -Q."""
-    if not eyes.flags.quiet:
-        for line in lines:
+    """Lines for stderr; with -Q those alone that are logged as errors."""
+    for line in lines:
+        if not eyes.flags.quiet or line.startswith("scontrol: error: "):
             yield Print(line + "\n", 2)
 
 
@@ -178,7 +178,7 @@ def top(eyes: Eyes, word: str) -> Command:
     for text in reversed(_split(word)):
         target = read_target(text)
         if target is None or not allowed:
-            errno = SlurmErrno.ACCESS_DENIED if target else SlurmErrno.INVALID_JOB_ID
+            errno = SlurmErrno.INVALID_JOB_ID if allowed else SlurmErrno.ACCESS_DENIED
             yield from complain(eyes, f"{errno.text} for job {word}")
             return 1
         outcome: Outcome = yield Change(verb="top", job_id=target.job_id, array_tasks=target.tasks)
@@ -189,17 +189,20 @@ def top(eyes: Eyes, word: str) -> Command:
 def notify(eyes: Eyes, word: str, message: str) -> Command:
     """A message to a running job's output."""
     target = read_target(word)
-    errno: SlurmErrno | None = SlurmErrno.INVALID_JOB_ID
-    if target is not None:
-        outcome: Outcome = yield Change(
-            verb="notify", job_id=target.job_id, array_tasks=target.tasks, het_offset=target.offset, message=message
-        )
-        refused = [each for _, each in outcome.results if each is not None]
-        errno = refused[0] if refused else (None if outcome.results else SlurmErrno.INVALID_JOB_ID)
+    if target is None:
+        yield Print(f"Invalid job_id {word}job notify failure: No error\n", 2)
+        return 1
+    outcome: Outcome = yield Change(
+        verb="notify", job_id=target.job_id, array_tasks=target.tasks, het_offset=target.offset, message=message
+    )
+    refused = [each for _, each in outcome.results if each is not None]
+    errno = refused[0] if refused else (None if outcome.results else SlurmErrno.INVALID_JOB_ID)
     if errno is None:
         return 0
     if errno in (SlurmErrno.JOB_PENDING, SlurmErrno.ALREADY_DONE):
         errno = SlurmErrno.DISABLED
+    elif errno is SlurmErrno.ACCESS_DENIED:
+        errno = SlurmErrno.USER_ID_MISSING
     yield from complain(eyes, f"job notify failure: {errno.text}")
     return 1
 
@@ -219,7 +222,7 @@ def wait_job(eyes: Eyes, word: str) -> Command:
             return 0
         yield Sleep(_POLL_S)
     if target is None:
-        yield Print(f"scontrol: error: Invalid job_id {word}\n", 2)
+        yield Print(f"Invalid job_id {word}", 2)
     else:
         yield Print(f"scontrol: Problem running job {target.job_id}\n", 2)
     return 1

@@ -84,6 +84,8 @@ def _read(eyes: Eyes, words: Sequence[str], ending: str) -> Generator[Effect, An
 def _complaint(key: str, word: str, ending: str, error: Exception) -> list[str]:
     name = {"StartTime": "start time", "EndTime": "end time", "Duration": "duration", "Flags": "flags"}.get(key, key)
     lines = [f"scontrol: error: Invalid {name} {word}.  {ending}"]
+    if key == "Flags":
+        lines = [f"scontrol: error: Error parsing flags {word.partition('=')[2]}.  {ending}"]
     if isinstance(error, LangError) and "Invalid time specification" in error.message:
         lines.insert(0, error.message)
     return lines

@@ -47,6 +47,8 @@ def update(eyes: Eyes, words: Sequence[str]) -> Command:
         if found is not None:
             rest = [each for each in words if each is not word]
             return (yield from _update(eyes, found[0], found[1], word, rest))
+        if word.lower() in ("job", "jobid") and (words := _joined(words, word)) and "=" in words[0]:
+            return (yield from update(eyes, words))
         if "=" not in word and kind_of(word + "="):
             yield from complain(eyes, f"Invalid input: {word}", "Request aborted")
             return 1
@@ -56,6 +58,12 @@ def update(eyes: Eyes, words: Sequence[str]) -> Command:
         'Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or "SlurmctldDebug"',
     )
     return 1
+
+
+def _joined(words: Sequence[str], key: str) -> list[str]:
+    """`job 12 ...` as `job=12 ...`."""
+    at = list(words).index(key)
+    return [f"{key}={words[at + 1]}", *words[:at], *words[at + 2 :]] if at + 1 < len(words) else list(words)
 
 
 def _update(eyes: Eyes, kind: str, name: str, word: str, rest: list[str]) -> Command:
@@ -83,14 +91,19 @@ def _update(eyes: Eyes, kind: str, name: str, word: str, rest: list[str]) -> Com
 def _update_job(eyes: Eyes, name: str, by_name: bool, rest: list[str]) -> Command:
     targets = _named(eyes, name) if by_name else [read_target(part) for part in name.split(",")]
     fields: list[tuple[str, Any]] = []
+    uid: int | None = None
     for word in rest:
+        if word.lower().startswith("resetaccruetime="):
+            yield from complain(eyes, f"Update of this parameter is not supported: {word}", "Request aborted")
+            return 1
         if word.lower() == "resetaccruetime":
             word += "=yes"
         elif word.lower() == "nice":
             word += "="
         key, _, value = word.partition("=")
         if len(key) >= 4 and "userid".startswith(key.lower()):  # beside JobName
-            if eyes.site.user_id(value) is None:
+            uid = eyes.site.user_id(value)
+            if uid is None:
                 yield from complain(eyes, f"Invalid UserID: {value}", "Request aborted")
                 return 1
             continue
@@ -107,7 +120,8 @@ def _update_job(eyes: Eyes, name: str, by_name: bool, rest: list[str]) -> Comman
         yield from complain(eyes, "No changes specified")
         return 1
     if by_name and not targets:
-        yield from complain(eyes, f"JobName {name} not found")
+        owner = f"user ID {uid} and name" if uid is not None else "name"
+        yield from complain(eyes, f"scontrol: error: No jobs with {owner} '{name}'")
         return 1
     if not all(targets) or "_[" in name:
         single = read_target(name)
@@ -225,6 +239,11 @@ def _update_node(eyes: Eyes, names: str, rest: list[str]) -> Command:
                 )  # fmt: skip
                 return 1
             fields.append((field.key, state))
+        elif field.typed == "binding":
+            if value.lower() not in update_node.BINDINGS:
+                yield Print(f"scontrol: error: Invalid input {word}\n", 2)
+                return 1
+            fields.append((field.key, value))
         elif field.typed == "count":
             if not value.isdigit():
                 yield Print(f"scontrol: error: Invalid value {word} for {field.key}\n", 2)
@@ -240,6 +259,9 @@ def _update_node(eyes: Eyes, names: str, rest: list[str]) -> Command:
     values = dict(fields)
     if values.get("State") in update_node.NEED_REASON and not values.get("Reason"):
         yield from complain(eyes, "You must specify a reason when DOWNING or DRAINING a node. Request denied")
+        return 1
+    if "ResumeAfter" in values and values.get("State") not in ("DOWN", "DRAIN"):
+        yield from complain(eyes, "You can only specify a resume time when DOWNING or DRAINING a node. Request denied")
         return 1
     outcome: AlterOutcome = yield Alter(kind="node", target=names, fields=tuple(fields))
     if outcome.errno is not None:

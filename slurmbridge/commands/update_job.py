@@ -92,12 +92,12 @@ FIELDS: tuple[JobField, ...] = (
     ),
     JobField(key="Contiguous", typed="flag", apply=changes.copy_to_spec("contiguous"), pending=True, operator=True),
     JobField(
-        key="CoreSpec", typed="count", apply=changes.copy_to_request("core_spec"), pending=True, operator=True, least=4
+        key="CoreSpec", typed="count", apply=changes.spec_resources("core_spec"), pending=True, operator=True, least=4
     ),
     JobField(
         key="ThreadSpec",
         typed="count",
-        apply=changes.copy_to_request("thread_spec"),
+        apply=changes.spec_resources("thread_spec"),
         pending=True,
         operator=True,
         least=4,
@@ -195,6 +195,8 @@ def parse_value(field: JobField, text: str, parse_moment: Callable[[str], int]) 
     }
     if field.key == "NumCPUs" and not text[:1].isdigit():
         raise LangError(f'Invalid numeric value "{text}" for NumCPUs.\nscontrol: error: {_complaint(field, text)}')
+    if field.key == "NumCPUs" and not text.strip("0"):
+        raise LangError(_complaint(field, text), text=text)
     try:
         return parsers[field.typed](text)
     except NiceError as error:

@@ -132,14 +132,11 @@ def change_priority(job: Job, priority: int, context: Context) -> Answer:
         held = "admin" if context.is_operator else "user"
         reason = Reason.HELD_ADMIN if context.is_operator else Reason.HELD_USER
         return replace(job, priority=0, held_by=held, reason=reason, reason_text="")
-    if not context.is_operator:
-        if job.priority == 0:
-            return SlurmErrno.JOB_HELD
-        if priority > job.priority:
-            return SlurmErrno.ACCESS_DENIED
-    changed = _spec(job, request=replace(job.spec.request, priority=priority))
     if job.priority == 0:
-        return replace(changed, priority=priority, held_by="", reason=Reason.NONE, reason_text="")
+        return SlurmErrno.JOB_HELD
+    if not context.is_operator and priority > job.priority:
+        return SlurmErrno.ACCESS_DENIED
+    changed = _spec(job, request=replace(job.spec.request, priority=priority))
     return replace(changed, priority=priority)
 
 
@@ -207,7 +204,21 @@ def change_tasks(job: Job, tasks: int, context: Context) -> Answer:
 
 
 def change_cpus(job: Job, bounds: tuple[int, int], context: Context) -> Answer:
-    return replace(job, spec=retally(replace(job.spec, min_cpus=bounds[0]), context.config))
+    least, most = bounds
+    if not least or (most and most < least):
+        return SlurmErrno.INVALID_CPU_COUNT
+    return replace(job, spec=retally(replace(job.spec, min_cpus=least), context.config))
+
+
+def spec_resources(field: str) -> Callable[[Job, Any, Context], Answer]:
+    """Where AllowSpecResourcesUsage says so."""
+
+    def apply(job: Job, count: int, context: Context) -> Answer:
+        if not context.config.allow_spec_resources:
+            return SlurmErrno.ACCESS_DENIED
+        return _spec(job, request=replace(job.spec.request, **{field: count}))
+
+    return apply
 
 
 def change_cpus_per_task(job: Job, count: int, context: Context) -> Answer:
@@ -238,6 +249,8 @@ def gres_in(scope: GpuScope) -> Callable[[Job, str, Context], Answer]:
     def apply(job: Job, text: str, context: Context) -> Answer:
         if not text:
             return replace(job, spec=retally(replace(job.spec, **{fields[scope]: ""}, gpu=None), context.config))
+        if text.lower() == "none":
+            return SlurmErrno.INVALID_GRES
         try:
             asked: GresRequest = gres.parse_gres(text, "tres" if text.startswith("gres") else "gres")
         except LangError:
@@ -349,7 +362,7 @@ def change_licenses(job: Job, text: str, context: Context) -> Answer:
 
 
 def change_throttle(job: Job, limit: int, context: Context) -> Answer:
-    return SlurmErrno.INVALID_JOB_ID if not job.array_job_id else replace(job, array_limit=limit)
+    return SlurmErrno.NOT_SUPPORTED if not job.array_job_id else replace(job, array_limit=limit)
 
 
 def change_requeue(job: Job, value: bool, context: Context) -> Answer:

@@ -29,7 +29,7 @@ Answer = Node | SlurmErrno
 
 class NodeField(msgspec.Struct, frozen=True, kw_only=True):
     key: str
-    typed: str  # "text", "count", "state", "names"
+    typed: str  # "text", "count", "state", "names", "binding"
     least: int = 3
 
 
@@ -38,14 +38,21 @@ FIELDS = (
     NodeField(key="AvailableFeatures", typed="names"),
     NodeField(key="Features", typed="names", least=1),
     NodeField(key="Comment", typed="text"),
+    NodeField(key="CpuBind", typed="binding", least=7),
     NodeField(key="Extra", typed="text", least=1),
     NodeField(key="Gres", typed="text", least=1),
     NodeField(key="NodeAddr", typed="text", least=5),
     NodeField(key="NodeHostName", typed="text", least=5),
     NodeField(key="Reason", typed="text", least=1),
+    NodeField(key="ResumeAfter", typed="count", least=5),
     NodeField(key="State", typed="state", least=1),
+    NodeField(key="Topology", typed="text", least=1),
     NodeField(key="Weight", typed="count", least=1),
 )
+BINDINGS = frozenset(
+    "none off no board boards socket sockets ldom ldoms core cores thread threads rank".split()
+)
+"""Of CpuBind: taken, and without effect, as no task is bound to CPUs here."""
 BY_KEY = {field.key: field for field in FIELDS}
 
 
@@ -107,7 +114,7 @@ def _state(node: Node, state: str, values: dict[str, Any]) -> Answer:
             return replace(node, flags=flags - {NodeFlag.DRAIN})
         return _without_reason(replace(node, flags=flags - {NodeFlag.DRAIN, NodeFlag.FAIL}))
     held = NodeFlag.DRAIN in flags or NodeFlag.FAIL in flags or node.base in (NodeBase.DOWN, NodeBase.FUTURE)
-    if state == "RESUME" and not held:
+    if not held and (state == "RESUME" or node.running_jobs or node.completing_jobs):
         return SlurmErrno.NODE_TRANSITION
     base = NodeBase.IDLE if node.base in (NodeBase.DOWN, NodeBase.FUTURE, NodeBase.UNKNOWN) else node.base
     gone = {NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.NOT_RESPONDING}
@@ -119,17 +126,27 @@ def _without_reason(node: Node) -> Node:
 
 
 def _features(node: Node, names: tuple[str, ...], values: dict[str, Any]) -> Answer:
+    if "ActiveFeatures" not in values and not set(node.features_active) <= set(names):
+        return SlurmErrno.ACTIVE_FEATURES
     return replace(node, conf=replace(node.conf, features=names), features_active=names)
 
 
 def _active(node: Node, names: tuple[str, ...], values: dict[str, Any]) -> Answer:
     available = values.get("AvailableFeatures", values.get("Features", node.conf.features))
-    return replace(node, features_active=names) if set(names) <= set(available) else SlurmErrno.INVALID_FEATURE
+    return replace(node, features_active=names) if set(names) <= set(available) else SlurmErrno.ACTIVE_FEATURES
 
 
 def _gres(node: Node, text: str, values: dict[str, Any]) -> Answer:
     """Devices are those of gres.conf: only the same text is taken."""
     return node if text == node.conf.gres else SlurmErrno.INVALID_GRES
+
+
+def _bound(node: Node, kind: str, values: dict[str, Any]) -> Answer:
+    return node
+
+
+def _never(errno: SlurmErrno) -> Callable[[Node, Any, dict[str, Any]], Answer]:
+    return lambda node, value, values: errno
 
 
 def _conf(field: str) -> Callable[[Node, Any, dict[str, Any]], Answer]:
@@ -156,11 +173,14 @@ _APPLY: dict[str, Callable[[Node, Any, dict[str, Any]], Answer]] = {
     "AvailableFeatures": _features,
     "Features": _features,
     "Comment": _own("comment"),
+    "CpuBind": _bound,
     "Extra": _own("extra"),
     "Gres": _gres,
     "NodeAddr": _conf("address"),
     "NodeHostName": _conf("host"),
     "Reason": _later,
+    "ResumeAfter": _never(SlurmErrno.NOT_SUPPORTED),
     "State": _state,
+    "Topology": _never(SlurmErrno.NO_TOPOLOGY),
     "Weight": _conf("weight"),
 }

@@ -59,6 +59,8 @@ FIELDS = (
     PartitionField(key="AllowQos", typed="names", field="allow_qos", least=6),
     PartitionField(key="DenyAccounts", typed="names", field="deny_accounts", least=5),
     PartitionField(key="DenyQos", typed="names", field="deny_qos", least=5),
+    PartitionField(key="Alternate", typed="alternate", least=3),
+    PartitionField(key="PowerDownOnIdle", typed="idle", least=2),
     PartitionField(key="AllocNodes", typed="text", field="alloc_nodes", least=5),
     PartitionField(key="GraceTime", typed="seconds", field="grace_time", least=5),
     PartitionField(key="DefMemPerCPU", typed="limit", field="def_mem_per_cpu", least=10),
@@ -70,6 +72,8 @@ FIELDS = (
     PartitionField(key="Topology", typed="text", field="topology", least=3),
     PartitionField(key="TresBillingWeights", typed="text", field="tres_billing_weights", least=5),
 )  # fmt: skip
+WITHOUT_EFFECT = ("alternate", "idle")
+"""Jobs stay in the partition that they asked for, and nodes are not switched off; slurm.conf may say both, too."""
 BY_KEY = {field.key: field for field in FIELDS}
 _COMPLAINTS = {
     "yes_no": "Acceptable {key} values are YES and NO",
@@ -119,8 +123,6 @@ def _seconds(text: str) -> int:
 
 
 def _minutes(text: str) -> int | None:
-    if text.upper() == "NONE":
-        return None
     value = durations.parse_minutes(text)
     return None if value == UNLIMITED else value
 
@@ -156,9 +158,15 @@ def _names(text: str) -> tuple[str, ...]:
     return () if text.upper() == "ALL" else tuple(name for name in text.split(",") if name)
 
 
+def _yes_no_only(text: str) -> None:
+    """Nodes are not switched off: taken, and without effect."""
+    _yes_no(text)
+
+
 _READERS: dict[str, Callable[[str], Any]] = {
     "minutes": _minutes, "count": _count, "limit": _limit, "yes_no": _yes_no, "oversubscribe": _oversubscribe,
     "state": _state, "names": _names, "nodes": str, "text": str, "mode": _mode, "seconds": _seconds,
+    "alternate": str, "idle": _yes_no_only,
 }  # fmt: skip
 
 
@@ -172,6 +180,8 @@ def apply_partition_update(
         field = BY_KEY.get(key)
         if field is None:
             return SlurmErrno.NOT_SUPPORTED
+        if field.typed in WITHOUT_EFFECT:
+            continue
         if field.typed == "nodes":
             members = _members(value, changed.nodes, names)
             if isinstance(members, SlurmErrno):

@@ -91,7 +91,7 @@ def apply_reservation(
             return after
         return tuple(after if each.name == name else each for each in present), name
     if known is not None:
-        return SlurmErrno.RESERVATION_INVALID
+        return SlurmErrno.RESERVATION_OVERLAP
     values = dict(fields)
     start = float(values.get("StartTime", now))
     fresh = Reservation(name=name, start_time=max(start, now), end_time=start)

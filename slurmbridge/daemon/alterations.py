@@ -81,7 +81,7 @@ class Alterations:
 
     def _may(self, call: Call, alter: Alter) -> bool:
         memory = self.core.memory
-        if alter.kind in ("node", "partition", "reservation"):
+        if alter.kind == "reservation":
             return memory.is_operator(call.uid)
         return memory.is_admin(call.uid)
 
@@ -115,6 +115,8 @@ class Alterations:
     def _node(self, call: Call, alter: Alter) -> Answer:
         memory = self.core.memory
         names = list(memory.node_table.names()) if alter.target.upper() == "ALL" else expand(alter.target)
+        if not names:
+            return _now(AlterOutcome(errno=SlurmErrno.INVALID_NODE_NAME))
         changed = []
         for name in names:
             node = memory.node_table.get(name)
@@ -139,7 +141,7 @@ class Alterations:
             if present is None:
                 return _now(AlterOutcome(errno=SlurmErrno.INVALID_PARTITION_NAME))
             if any(alter.target in job.spec.partitions and not job.is_finished for job in memory.jobs()):
-                return _now(AlterOutcome(errno=SlurmErrno.NODES_BUSY))
+                return _now(AlterOutcome(errno=SlurmErrno.PARTITION_IN_USE))
             memory.partition_list = [p for p in memory.partition_list if p.name != alter.target]
         else:
             if (present is None) != (alter.verb == "create"):
@@ -148,6 +150,8 @@ class Alterations:
             after = apply_partition_update(present, alter.target, alter.fields, known)
             if isinstance(after, SlurmErrno):
                 return _now(AlterOutcome(errno=after))
+            if not {after.qos, *after.allow_qos, *after.deny_qos} <= {"", *(qos.name for qos in memory.accounting.qos)}:
+                return _now(AlterOutcome(errno=SlurmErrno.INVALID_QOS))
             if present is None:
                 memory.partition_list.append(replace(after, index=len(memory.partition_list)))
             else:

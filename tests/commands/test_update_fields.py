@@ -22,6 +22,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Reservation
 from slurmbridge.model.request import Memory, MemoryPer
 from slurmbridge.model.states import NodeBase, NodeFlag
+from slurmbridge.model.units import UNLIMITED
 from tests.commands.sample_site import NOW, SampleSite, job, running
 
 CONF = """\
@@ -114,7 +115,8 @@ def test_a_later_start_takes_the_eligible_time_away() -> None:
 def test_an_operators_hold_and_priority() -> None:
     held = changed(replace(job(12), priority=5), ("Priority", 0), operator=True)
     assert (held.priority, held.held_by, held.reason) == (0, "admin", "JobHeldAdmin")
-    assert changed(held, ("Priority", 7), operator=True).held_by == ""
+    assert update(held, ("Priority", 7), operator=True) is SlurmErrno.JOB_HELD
+    assert changed(held, ("Priority", UNLIMITED), operator=True).held_by == ""
 
 
 def test_a_drained_node_returns_without_its_reason() -> None:
