@@ -119,8 +119,8 @@ def choose(
     if bounds.least_loaded:
         order = np.lexsort((order, -free * 1000 // np.maximum(columns.cpus, 1))).astype(np.int64)
     for each in ranges(shape, len(required), bounds):
-        if shape.contiguous:
-            for run in _runs(capacity.tasks):
+        if shape.contiguous and (near is None or not near.spans):  # blocks do not know neighbours
+            for run in _stretches(shape, near, capacity.tasks):
                 inside = np.zeros_like(capacity.tasks)
                 inside[run] = capacity.tasks[run]
                 if all(inside[row] for row in required):
@@ -158,6 +158,18 @@ def _together(
             if found is not None and near.permits(shape, [part.row for part in found]):
                 return found
     return None
+
+
+def _stretches(shape: Shape, near: Near | None, tasks: Ints) -> Iterator[slice]:
+    """`_runs`, each below as few leaf switches as the job wants."""
+    for run in _runs(tasks):
+        if near is None or not shape.switches:
+            yield run
+            continue
+        leaves = near.levels[0][run]
+        edges = [run.start, *(run.start + 1 + np.flatnonzero(leaves[1:] != leaves[:-1])).tolist(), run.stop]
+        for place in range(len(edges) - 1):
+            yield slice(edges[place], edges[min(place + shape.switches, len(edges) - 1)])
 
 
 def _runs(tasks: Ints) -> Iterator[slice]:

@@ -189,6 +189,13 @@ def test_whoever_has_the_domain_for_himself_waits_until_nobody_is_there(kind: st
     assert found[90] == [f"t{last}", f"t{last + 1}"] and 91 not in found
 
 
+def test_contiguous_nodes_may_lie_below_several_switches_but_not_below_more_than_wanted() -> None:
+    config = cluster("tree", TREE, 12)
+    assert nodes_of(config, job(1, 4, contiguous=True), "t1") == "t[2-5]"
+    assert nodes_of(config, job(1, 4, contiguous=True, switches=1, switches_wait=300), "t1,t5") == "t[9-12]"
+    assert nodes_of(cluster("block", BLOCKS, 16), job(1, 4, contiguous=True), "t1") == "t[13-16]"
+
+
 def leaf(node: str) -> int:
     return (int(node[1:]) - 1) // 4
 
