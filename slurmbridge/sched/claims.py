@@ -11,7 +11,8 @@ job's queue holds for its weight counts against it. The parts are taken as at le
 pool, so that neither the smallest job nor an empty queue outweighs everything. A limit counts as PriorityMaxAge at most: nobody
 waits without end for having named no limit. (The powers were found by replaying generated workloads of three kinds.)
 
-Work inside quotas has the first claim, then the queue's priority decides; on sites without quotas all work is inside.
+In a queue the QOS decide who has the queue's strongest claims. Between queues work inside quotas has the first claim, then the
+queue's priority decides; on sites without quotas all work is inside.
 """
 
 from __future__ import annotations
@@ -39,6 +40,13 @@ def claims(waited: Floats, limits: Floats, sizes: Floats, held: Floats, longest_
     size, holds = np.maximum(sizes, LEAST_SIZE), np.maximum(held, LEAST_HELD)
     found: Floats = np.maximum(waited, 0.0) * size**0.5 / lengths**0.75 / holds**0.25
     return found
+
+
+def by_importance(found: Floats, importance: Ints, leaves: Ints) -> Floats:
+    """In each queue the strongest claim goes to the most important job, and so on: Priority of its QOS, then its own claim."""
+    dealt = np.empty_like(found)
+    dealt[np.lexsort((-found, -importance, leaves))] = found[np.lexsort((-found, leaves))]
+    return dealt
 
 
 def part_of(amount: Vector, total: Vector) -> float:

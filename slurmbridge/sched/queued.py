@@ -31,6 +31,7 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     pool_of_node: Ints
     vectors: NDArray[np.float64]  # [group, 3]: CPUs, MiB, devices
     limits: NDArray[np.float64]  # minutes a job of each group may run; inf = nobody said
+    importance: Ints = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # Priority of each one's QOS
     asks: list[Vector] = []  # `vectors` as plain numbers; grows
     leaves: tuple[Ints, ...] = ()  # by pool: the queue of each group, NO_LEAF where it cannot run
     past_use: tuple[Sequence[Vector], ...] = ()  # by pool: decayed use of each queue as part of all use
@@ -85,7 +86,10 @@ def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
                 for spec, where in zip(fresh, reached, strict=True)
             ]
             leaves.append(np.concatenate([before, np.array(more, dtype=np.int64)]))
+        qos = {each.name: each.priority for each in snapshot.accounting.qos}
+        importance = np.array([qos.get(spec.qos, 0) for spec in fresh], dtype=np.int64)
         changes |= {
+            "importance": np.concatenate([found.importance, importance]),
             "vectors": np.concatenate([found.vectors, vectors]),
             "asks": [*found.asks, *((cpus, memory, gpus) for cpus, memory, gpus in vectors.tolist())],
             "limits": np.concatenate([found.limits, limits]),

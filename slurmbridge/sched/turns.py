@@ -1,6 +1,6 @@
 """Whose job is looked at next where queues take turns?
 
-Each leaf has its jobs in the order of priority; the tree says which leaf is next, by what its queues hold and deserve. After
+Each leaf has its jobs in the order of priority, or of their limits among those of equal partitions and QOS; the tree says which leaf is next, by what its queues hold and deserve. After
 every start the leaf's turn is weighed anew, so that no queue runs far ahead of its share.
 """
 
@@ -42,7 +42,8 @@ class Turns:
         inside = (memo.places.pools[entries.views] == market.pool.number) & (leaves >= 0)
         places = np.flatnonzero(inside if among is None else inside & among)
         if shortest_first:
-            by_leaf = places[np.lexsort((places, memo.queued.limits[groups[places]], leaves[places]))]
+            ranks = -memo.places.tiers[entries.views[places]], -memo.queued.importance[groups[places]]
+            by_leaf = places[np.lexsort((places, memo.queued.limits[groups[places]], *ranks[::-1], leaves[places]))]
         else:
             by_leaf = places[np.argsort(leaves[places], kind="stable")]
         self._places: list[int] = by_leaf.tolist()

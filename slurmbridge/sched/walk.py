@@ -193,11 +193,21 @@ class Walk:
             if row in self.done or row in served or not self._has_part(place):
                 continue
             market, leaf, ask = self._queue_of(place)
+            if kept[row] == NEVER and market is not None and self._yields(place, market, leaf):
+                continue
             if self.look(place, market, leaf, ask):
                 served.add(row)
             promised = self.board.promised(row)
             if promised is not None and kept[row] != NEVER:
                 self.standing.append(Nomination(job_id=self._ids[row], start=promised[0], nodes=promised[1]))
+
+    def _yields(self, place: int, market: Market, leaf: int) -> bool:
+        """Whether a job of its own queue with a more important QOS takes the place of one that was promised a start."""
+        importance, groups = self.memo.queued.importance, self.groups
+        own = (self.entries.views == self.numbers[place]) & (
+            self.memo.queued.leaves[market.pool.number][groups] == leaf
+        )
+        return bool((importance[groups[own]] > importance[groups[place]]).any())
 
     def _by_claim(self) -> None:
         """In every partition where a promise is left: look at jobs by their claims until it is given."""
@@ -232,6 +242,7 @@ class Walk:
             claims.held_for_weight(market)[leaves[groups]],
             float(self.snapshot.config.priority_max_age),
         )
+        found = claims.by_importance(found, self.memo.queued.importance[groups], leaves[groups])
         outside, unimportant = claims.ranks(market, leaves[groups], list(map(tuple, asked.tolist())))
         order: list[int] = places[np.lexsort((places, -found, unimportant, outside))].tolist()
         return order

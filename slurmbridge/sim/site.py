@@ -1,7 +1,8 @@
 """The site that a trace is replayed on: its configuration, and jobs as submission would have made them.
 
-Without a slurm.conf: the nodes of the cluster file, one partition for each that the trace names, priorities by fair share,
-then age, and GPUs counted in what is billed. A slurm.conf says all of that itself.
+Without a slurm.conf: the nodes of the cluster file, one partition for each that the trace names, accounts that take turns by
+what they have of their shares, the shortest limit first inside them, starts promised by claim, and GPUs counted in what is
+billed. A slurm.conf says all of that itself.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from slurmbridge.model.accounts import Accounting
-from slurmbridge.model.cluster import ClusterConfig, Node, Partition
+from slurmbridge.model.cluster import ClusterConfig, Node, Partition, Scheduling
 from slurmbridge.model.job import JobSpec
 from slurmbridge.model.plan import Reservation
 from slurmbridge.model.request import GresRequest, GresTerm, JobRequest, Memory, MemoryPer
@@ -22,6 +23,8 @@ from slurmbridge.submit.resolve import Caller, Resolved, resolve
 
 PARTITION = "main"
 BILLED_PER_GPU = 1000
+ORDER = Scheduling(order="fair", backfill="shortest", promise="claim")
+"""What we advise a site without habits of its own to say."""
 
 
 def config_of(found: Sequence[Machine], jobs: Sequence[TraceJob]) -> ClusterConfig:
@@ -44,6 +47,7 @@ def config_of(found: Sequence[Machine], jobs: Sequence[TraceJob]) -> ClusterConf
         gres_types=("gpu",),
         select_type_parameters=frozenset({"CR_CPU_MEMORY" if counted else "CR_CPU"}),
         accounting_tres=("gres/gpu",),
+        scheduling=ORDER,
         priority_weight_fairshare=100_000,
         priority_weight_age=10_000,
         priority_weight_qos=1_000_000,

@@ -8,7 +8,7 @@ from slurmbridge.model.accounts import Accounting, Assoc
 from slurmbridge.model.cluster import ClusterConfig, Scheduling
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta
-from slurmbridge.sched.claims import claims
+from slurmbridge.sched.claims import by_importance, claims
 from slurmbridge.sched.snapshot import Snapshot
 from tests.sched.small_cluster import NOW, accounting, carried_out, cluster, job, plan_of, world
 
@@ -41,6 +41,11 @@ def test_every_claim_overtakes_that_of_any_job_that_came_later() -> None:
 
 def test_without_a_limit_a_job_claims_as_with_priority_max_age() -> None:
     assert claim(limit=float("inf")) == claim(limit=WEEK)
+
+
+def test_in_a_queue_the_more_important_job_has_the_stronger_claim() -> None:
+    found = by_importance(np.array([3.0, 2.0, 1.0, 9.0]), np.array([0, 0, 50, 0]), np.array([1, 1, 1, 2]))
+    assert found.tolist() == [2.0, 1.0, 3.0, 9.0]
 
 
 def site(promise: str) -> ClusterConfig:
