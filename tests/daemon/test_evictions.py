@@ -62,11 +62,11 @@ async def history(made: Site, job_id: int, fields: str = "State,ExitCode,Restart
 @rule
 async def test_a_requeued_run_is_preempted_in_accounting_and_pending_again_at_once(made: Site) -> None:
     victim, winner = await victim_and_winner(made)
-    await evict(made, victim, for_job=winner, reason="reclaim", moved=True)
+    await evict(made, victim, for_job=winner, reason="reclaim")
     again = made.job(victim)
     assert made.states(victim, winner) == ["PENDING", "RUNNING"]
     assert (again.restarts, again.preempt_time, again.eligible_time) == (1, None, made.clock())
-    assert again.evicted is not None and (again.evicted.reason, again.evicted.moved) == ("reclaim", True)
+    assert again.evicted is not None and (again.evicted.reason, again.evicted.moved) == ("reclaim", False)
     assert await history(made, victim) == ["PREEMPTED|0:0|0", "PENDING|0:0|1"]
     shown = await made.run(f"scontrol show job {victim}")
     assert "PreemptTime" not in shown.out and "Restarts=1" in shown.out
