@@ -15,50 +15,30 @@ from numpy.typing import NDArray
 
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
-from slurmbridge.model.request import Exclusive, LicenseTerm
+from slurmbridge.model.request import LicenseTerm
 from slurmbridge.model.states import Reason
-from slurmbridge.sched import reasons
+from slurmbridge.sched import licences
 from slurmbridge.sched.backfill import Horizon
-from slurmbridge.sched.choose import Part, choose
+from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked, ends_too_late, time_limit
 from slurmbridge.sched.fates import Fate, cuts, fate_of, length_of
-from slurmbridge.sched.fit import Rules, capacity, fits_one, rules_of
-from slurmbridge.sched.limits import Counters, LimitBook
+from slurmbridge.sched.finder import Finder
+from slurmbridge.sched.fit import rules_of
+from slurmbridge.sched.limits import Counters
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pending import switch_wait_end
-from slurmbridge.sched.place import Placement, candidates, place, place_one, trim
-from slurmbridge.sched.places import Site, find, may_use, open_nodes
-from slurmbridge.sched.room import NO_OWNER, Room, empty_room
+from slurmbridge.sched.place import Placement, candidates, place_one, trim
+from slurmbridge.sched.places import Site
+from slurmbridge.sched.room import NO_OWNER, Room
 from slurmbridge.sched.screen import floor_of, hopeless
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
+from slurmbridge.sched.terms import Settings, count_run_minutes, reservation_gate
 
 _LIMITED = frozenset({"limits", "safe"})
 RESERVED = "ReqNodeNotAvail, May be reserved for other job"
 _Key = tuple[int, int, int]
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What SchedulerParameters says. A claim is good for whatever time: a start days ahead is promised, too."""
-
-    reserve: int = 1  # promised starts a partition
-    window_s: float = 86400.0
-
-    @classmethod
-    def of(cls, config: ClusterConfig) -> Settings:
-        text = config.scheduler_parameters
-        values = dict(part.strip().partition("=")[::2] for part in text.split(",") if part.strip())
-        by_claim = config.scheduling.promise == "claim" and "bf_window" not in values
-
-        def number(name: str, default: int) -> int:
-            value = values.get(name, "")
-            return int(value) if value.isdigit() else default
-
-        return cls(
-            reserve=min(max(number("bf_job_part_count_reserve", 1), 1), 32),
-            window_s=math.inf if by_claim else 60.0 * max(number("bf_window", 1440), 1),
-        )
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -80,14 +60,14 @@ class Session:
         self._settings = Settings.of(config)
         self.rules = self._rules = rules_of(config)
         self._tracked = frozenset(config.accounting_tres)
+        self._finder = Finder(snapshot, memo, now, self._rules, self._tracked)
         self._limited = bool(config.enforce & _LIMITED) and memo.book is not None and memo.book.any
         self._counters = memo.counters.copy() if self._limited and memo.counters is not None else None
         self._safe = "safe" in config.enforce
         if self._counters is not None and memo.book is not None and memo.book.any_run_minutes:
-            self._count_run_minutes(self._counters, memo.book)
-        self._licenses = _free_licenses(snapshot, config)
+            count_run_minutes(snapshot, self._counters, memo.book, now, safe=self._safe)
+        self._licenses = licences.free(snapshot, config)
         self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held)
-        self._owned = bool((snapshot.room.owner != NO_OWNER).any())
         self.settled: dict[int, Blocked] = {}  # group and partition: what stopped one stops its equals
         self._too_long: dict[_Key, float] = {}
         self._candidates: dict[
@@ -100,8 +80,6 @@ class Session:
         self._promised: dict[int, int] = {}
         self._has_promise: set[int] = set()
         self.promised_out: set[int] = set()  # partitions in which nobody else gets a promise
-        self._empty: Room | None = None
-        self._cpus_of: dict[int, Ints] = {}  # partition -> CPUs it uses on each node, where that is bounded
 
     def fate(self, waiting: Waiting, view: PartitionView) -> Fate:
         """Kept by the memo for all jobs of the group."""
@@ -121,7 +99,7 @@ class Session:
             return None
         known = self._too_long.get(self._key(waiting.job, shape, view))
         if known is not None and fate.length >= known:
-            return self._misfit(waiting.job, shape, view)
+            return self._finder.misfit(waiting.job, shape, view)
         return None
 
     def screen(self, shapes: Ints, view: PartitionView) -> None:
@@ -129,7 +107,7 @@ class Session:
 
         A promise screens those again that are known then: a run that reaches past it has less room.
         """
-        if view.share > 1 or self._owned or view.partition.exclusive_user or not len(shapes):
+        if view.share > 1 or self._finder.owned or view.partition.exclusive_user or not len(shapes):
             return
         self._screened[view.number] = shapes, view
         self._screen(shapes, view, self.horizon.room, 0.0)
@@ -152,7 +130,7 @@ class Session:
 
     def misfit(self, waiting: Waiting, view: PartitionView) -> Blocked:
         """Why a shape that finds no room finds none."""
-        return self._misfit(waiting.job, waiting.shape, view)
+        return self._finder.misfit(waiting.job, waiting.shape, view)
 
     @property
     def counts_limits(self) -> bool:
@@ -185,25 +163,25 @@ class Session:
             refused = self._refused(job, view, job.spec.req_tres)
             if refused:
                 return Blocked(refused)
-        licenses = self._take_licenses(job, shape)
+        licenses = licences.granted(shape, self._licenses)
         if licenses is None:
             return Blocked(Reason.LICENSES)
         if shape.reservation:
-            blocked = self._reservation(job)
+            blocked = reservation_gate(self.snapshot, job, self.now)
             if blocked is not None:
                 return blocked
         length = fate.length
         key = self._key(job, shape, view)
         known = self._too_long.get(key) if without is None else None
         if known is not None and length >= known:
-            return self._misfit(job, shape, view)
+            return self._finder.misfit(job, shape, view)
         if fate.whole > length:
             placement = self._shortened(job, shape, view, fate, licenses, without)
-        elif fate.alone is not None and without is None and not self._owned and not self.snapshot.reservations:
+        elif fate.alone is not None and without is None and not self._finder.owned and not self.snapshot.reservations:
             placement = self._first_node(job, shape, view, fate, licenses)
         else:
             room, limits = self.horizon.room, self.horizon.limits(length)
-            placement = self._place(job, shape, view, room, limits, licenses, length, without)
+            placement = self._finder.place(job, shape, view, room, limits, licenses, length, without)
         if placement is not None:
             if self._counters is not None:
                 refused = self._refused(job, view, placement.allocation.tres)
@@ -213,7 +191,9 @@ class Session:
         if without is None:
             if self.snapshot.reservations and not shape.reservation:
                 room, limits = self.horizon.room, self.horizon.limits(length)
-                kept = self._place(job, shape, view, room, limits, licenses, length, None, ignore_reservations=True)
+                kept = self._finder.place(
+                    job, shape, view, room, limits, licenses, length, None, ignore_reservations=True
+                )
                 if kept is not None:
                     return Blocked(Reason.REQ_NODE_NOT_AVAIL, RESERVED)
             self._too_long[key] = length
@@ -221,7 +201,7 @@ class Session:
             least = self.too_long(view)
             if key[2] == -1 and shape.number < len(least):  # else a shape that only a question has
                 least[shape.number] = np.fmin(least[shape.number], length)
-        return self._misfit(job, shape, view)
+        return self._finder.misfit(job, shape, view)
 
     def _shortened(
         self,
@@ -235,7 +215,7 @@ class Session:
         """A job with --time-min: for its whole limit where that fits, else for the longest time that does."""
         for length in cuts(job, fate, self.now, self._stops()):
             limits = self.horizon.limits(length)
-            found = self._place(job, shape, view, self.horizon.room, limits, licenses, length, without)
+            found = self._finder.place(job, shape, view, self.horizon.room, limits, licenses, length, without)
             if found is not None:
                 return found if length >= fate.whole else msgspec.structs.replace(found, minutes=int(length // 60))
         return None
@@ -249,14 +229,14 @@ class Session:
         self, job: Job, shape: Shape, view: PartitionView, fate: Fate, licenses: tuple[LicenseTerm, ...]
     ) -> Placement | None:
         """The first node that has room, for a job of one node. Nodes that had none before in this cycle have none now."""
-        site = self.site(shape, view)
+        site = self._finder.site(shape, view)
         if site.unknown:
             return None
         limits, columns, tracked = self.horizon.limits(fate.length), self.snapshot.columns, self._tracked
         assert fate.alone is not None
         for place_in, each in enumerate(site.alternatives):
             if each.counts:
-                return self._place(job, shape, view, self.horizon.room, limits, licenses, fate.length, None)
+                return self._finder.place(job, shape, view, self.horizon.room, limits, licenses, fate.length, None)
             key = shape.number, view.number, self.horizon.reach(fate.length), place_in
             left, fresh = self._candidates.get(key), False
             if left:
@@ -280,14 +260,14 @@ class Session:
         return None
 
     def _key(self, job: Job, shape: Shape, view: PartitionView) -> _Key:
-        return shape.number, view.number, job.spec.uid if self._owned or view.partition.exclusive_user else -1
+        return shape.number, view.number, job.spec.uid if self._finder.owned or view.partition.exclusive_user else -1
 
     def start(self, waiting: Waiting, view: PartitionView, placement: Placement) -> None:
         """The job has this now."""
         length = self.fate(waiting, view).whole if placement.minutes is None else 60.0 * placement.minutes
         self.horizon.start(placement.holds, self.now + length)
-        self._owned = self._owned or any(hold.owner != NO_OWNER for hold in placement.holds)
-        used = self._cpus_of.get(view.number)
+        self._finder.owned = self._finder.owned or any(hold.owner != NO_OWNER for hold in placement.holds)
+        used = self._finder.cpus_of.get(view.number)
         if used is not None:
             for hold in placement.holds:
                 used[hold.row] += hold.cpus
@@ -305,8 +285,8 @@ class Session:
             horizon=self.horizon.copy(),
             licenses=dict(self._licenses),
             counters=self._counters.copy() if self._counters is not None else None,
-            owned=self._owned,
-            cpus_of={number: used.copy() for number, used in self._cpus_of.items()},
+            owned=self._finder.owned,
+            cpus_of={number: used.copy() for number, used in self._finder.cpus_of.items()},
             too_long=dict(self._too_long),
             least={number: least.copy() for number, least in self._least.items()},
         )
@@ -316,11 +296,11 @@ class Session:
         self.horizon = mark.horizon.copy()
         self._licenses = dict(mark.licenses)
         self._counters = mark.counters.copy() if mark.counters is not None else None
-        self._owned = mark.owned
+        self._finder.owned = mark.owned
         self._too_long = dict(mark.too_long)
         self._least = {number: least.copy() for number, least in mark.least.items()}
         self._candidates.clear()
-        self._cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
+        self._finder.cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
 
     def wait(
         self, waiting: Waiting, view: PartitionView, blocked: Blocked
@@ -357,10 +337,10 @@ class Session:
     ) -> Placement | None:
         """Where the job fits in another room than the present one; CPU numbers are left open."""
         job, shape = waiting.job, waiting.shape
-        licenses = self._take_licenses(job, shape)
+        licenses = licences.granted(shape, self._licenses)
         if licenses is None:
             return None
-        return self._place(job, shape, view, room, limits, licenses, length, None)
+        return self._finder.place(job, shape, view, room, limits, licenses, length, None)
 
     def promised_to(self, job_id: int) -> None:
         """A job got a promise outside of the usual order."""
@@ -376,175 +356,26 @@ class Session:
 
         def fits(when: float, room: Room, least: Room) -> Placement | None:
             wish = shape if when < gives_up else looser
-            return self._place(job, wish, view, room, least, (), length, None, when)
+            return self._finder.place(job, wish, view, room, least, (), length, None, when)
 
-        steady = not (self._owned or self.snapshot.reservations)
+        steady = not (self._finder.owned or self.snapshot.reservations)
         found = self.horizon.earliest(length, self._settings.window_s, fits, only_grows=steady, more=(gives_up,))
         if found is not None:
             self.horizon.promise(job.job_id, found[0], length, found[1])
             self._screen_again()
-            self._owned = self._owned or any(hold.owner != NO_OWNER for hold in found[1].holds)
+            self._finder.owned = self._finder.owned or any(hold.owner != NO_OWNER for hold in found[1].holds)
         return found
 
     def site(self, shape: Shape, view: PartitionView) -> Site:
-        key = (view.number, shape.features, shape.prefer, shape.req_nodes, shape.exc_nodes)
-        found = self._memo.sites.get(key)
-        if found is None:
-            found = self._memo.sites[key] = find(shape, view, self.snapshot.columns)
-        return found
-
-    def _most_cpus(self, view: PartitionView) -> Ints | None:
-        """CPUs that the partition may still use on each node (MaxCPUsPerNode)."""
-        bound = view.partition.max_cpus_per_node
-        if bound is None:
-            return None
-        used = self._cpus_of.get(view.number)
-        if used is None:
-            used = self._cpus_of[view.number] = np.zeros(self.snapshot.columns.count, dtype=np.int64)
-            for each in self.snapshot.running.values():
-                if each.job.allocation is not None and each.job.allocation.partition == view.partition.name:
-                    for hold in each.holds:
-                        used[hold.row] += hold.cpus
-        return np.maximum(bound - used, 0)
-
-    def _rules_for(self, job: Job, shape: Shape, view: PartitionView) -> Rules:
-        owned = shape.exclusive is Exclusive.USER or view.partition.exclusive_user
-        shares = view.share > 1 and (view.forced or shape.oversubscribe)
-        if not (owned or shares or view.exclusive or self._owned):
-            return self._rules
-        return msgspec.structs.replace(
-            self._rules,
-            share=view.share if shares else 1,
-            exclusive=view.exclusive,
-            uid=job.spec.uid,
-            owns=owned,
-            owner_matters=self._owned,
-        )
-
-    def _place(
-        self,
-        job: Job,
-        shape: Shape,
-        view: PartitionView,
-        room: Room,
-        limits: Room,
-        licenses: tuple[LicenseTerm, ...],
-        length: float,
-        without: Bools | None,
-        when: float | None = None,
-        *,
-        ignore_reservations: bool = False,
-    ) -> Placement | None:
-        site = self.site(shape, view)
-        if site.unknown:
-            return None
-        begin = self.now if when is None else when
-        opened = None if ignore_reservations else open_nodes(self.snapshot, shape.reservation, begin, length)
-        rules = self._rules_for(job, shape, view)
-        for each in site.alternatives:
-            if opened is not None:
-                each = each.within(opened)
-            if without is not None:
-                each = each.within(~without)
-            placement = place(
-                shape,
-                view,
-                self.snapshot.columns,
-                room,
-                limits,
-                each,
-                site.required,
-                rules,
-                licenses,
-                self._tracked,
-                self._most_cpus(view),
-            )
-            if placement is not None:
-                return placement
-        return None
+        """The nodes that a shape may have in a partition."""
+        return self._finder.site(shape, view)
 
     def fits_never(self, waiting: Waiting, view: PartitionView) -> bool:
         """Whether nothing that ends could make room for the job there."""
-        found = self.fate(waiting, view).blocked or self._misfit(waiting.job, waiting.shape, view)
+        found = self.fate(waiting, view).blocked or self._finder.misfit(waiting.job, waiting.shape, view)
         return found.reason != Reason.RESOURCES or bool(found.detail)
-
-    def _misfit(self, job: Job, shape: Shape, view: PartitionView) -> Blocked:
-        """Why it does not fit. Depends on what is fixed alone, so the memo keeps it."""
-        found = self._memo.misfits.get((shape.number, view.number))
-        if found is not None:
-            return found
-        site, columns = self.site(shape, view), self.snapshot.columns
-        if self._empty is None:
-            self._empty = empty_room(columns)
-        empty, rules = self._empty, self._rules_for(job, shape, view)
-        patient = msgspec.structs.replace(shape, switches=0) if shape.switches else shape  # it may wait in vain
-
-        def fits_empty(usable_only: bool) -> bool:
-            if usable_only and fits_one(shape, columns, site.alternatives[0].nodes):
-                return True
-            return any(
-                choose(
-                    patient,
-                    columns,
-                    capacity(shape, columns, empty, each.nodes, rules),
-                    site.required,
-                    view.bounds,
-                    empty.cpus,
-                    view.near,
-                )
-                is not None
-                for each in (site.alternatives if usable_only else site.anywhere)
-            )
-
-        found = reasons.of_misfit(site, columns, fits_empty)
-        self._memo.misfits[shape.number, view.number] = found
-        return found
 
     def _refused(self, job: Job, view: PartitionView, tres: tuple[tuple[str, int], ...]) -> str:
         assert self._memo.book is not None and self._counters is not None
         minutes = time_limit(job, view.partition)
         return self._memo.book.refusal(job, view.partition.qos, tres, minutes, self._counters, safe=self._safe)
-
-    def _count_run_minutes(self, counters: Counters, book: LimitBook) -> None:
-        """What running jobs may still use: TRES x minutes left of their limits."""
-        for each in self.snapshot.running.values():
-            allocation, end = each.job.allocation, each.job.time_limit_end
-            if allocation is not None and end is not None and not each.job.state.is_finished:
-                view = self.snapshot.partitions.get(allocation.partition)
-                keys = book.keys(each.job, view.partition.qos if view else "")
-                minutes = book.counted_minutes(each.job, max(end - self.now, 0.0) / 60, safe=self._safe)
-                counters.add_minutes(keys, allocation.tres, minutes)
-
-    def _take_licenses(self, job: Job, shape: Shape) -> tuple[LicenseTerm, ...] | None:
-        """The licences that the job would get; None when they are not free."""
-        if not shape.licenses:
-            return ()
-        free = [LicenseTerm(name=name, count=count) for name, count in shape.licenses]
-        fitting = [term for term in free if self._licenses.get(term.name, 0) >= term.count]
-        if shape.any_license:
-            return tuple(fitting[:1]) or None
-        return tuple(free) if len(fitting) == len(free) else None
-
-    def _reservation(self, job: Job) -> Blocked | None:
-        names = job.spec.reservation.split(",")
-        known = [each for each in self.snapshot.reservations if each.name in names]
-        if not known:
-            return Blocked("ReservationDeleted")
-        mine = [each for each in known if may_use(each, job)]
-        if any(each.start_time <= self.now < each.end_time for each in mine):
-            return None
-        return Blocked(
-            Reason.RESERVATION,
-            until=min((each.start_time for each in mine if each.start_time > self.now), default=None),
-        )
-
-
-def _free_licenses(snapshot: Snapshot, config: ClusterConfig) -> dict[str, int]:
-    free = {each.name: each.total for each in config.licenses}
-    if free:
-        for running in snapshot.running.values():
-            allocation = running.job.allocation
-            if allocation is not None and not running.job.state.is_finished:
-                for term in allocation.licenses:
-                    free[term.name] = free.get(term.name, 0) - term.count
-    return free
