@@ -204,7 +204,12 @@ def _miss(trials: _Trials, shape: Shape, row: int, tasks: int, devices: int) -> 
     if rules.counts_memory:
         short += _less("MiB", int(room.memory[row]), int(columns.memory[row]), memory)
     if devices and shape.gpu is not None:
-        there = columns.device_type[row] >= 0
+        in_part = bool(shape.gpu.mib) or shape.gpu.milli < 1000
+        there = columns.shared[row] if in_part else columns.device_type[row] >= 0
+        kinds = {kind for kind, _ in shape.gpu.kinds} or {shape.gpu.type} - {""}
+        if kinds:
+            wanted = [number for number, kind in enumerate(columns.device_types) if kind in kinds]
+            there = there & np.isin(columns.device_type[row], wanted)
         if shape.gpu.mib:
             free = int((there & (room.mib[row] >= shape.gpu.mib)).sum())
         else:

@@ -123,3 +123,12 @@ def test_a_slice_of_a_device_is_never_shared() -> None:
 def test_a_site_file_that_leaves_no_memory_is_refused(text: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         with_site(Site(GPUS).config, read_site(text, "site.yaml"))
+
+
+def test_why_tells_of_devices_that_the_job_could_use() -> None:
+    async def scenario(site: Site) -> None:
+        shared, typed = await site.submit("-p mig --gpu-fraction=0.5"), await site.submit("-w s1 --gres=gpu:h100:1")
+        for job in (shared, typed):
+            assert "1 GPU asked, it has 0" in (await site.run(f"slurmbridge why {job}")).out
+
+    on_site(scenario)
