@@ -52,6 +52,9 @@ _NET: Final = "the daemon and its supervisors use their own protocol and address
 _POWER: Final = "nodes are not switched on or off"
 _PLUGIN: Final = "there are no plugins; what this one does is built in or not offered"
 _HOOK: Final = "site scripts of this kind are not run"
+_ROOT: Final = "nothing is run as root around a job; TaskProlog and TaskEpilog run as its user around every task"
+_START: Final = "nothing is run by the daemon when a job starts or ends; --mail-type with a MailProg tells of it"
+_SRUN: Final = "srun runs nothing on the host where it is typed; TaskProlog and TaskEpilog run around every task"
 _LOG: Final = "the daemon logs events with its own levels"
 _BB: Final = "there are no burst buffers"
 _FED: Final = "there are no federations"
@@ -118,9 +121,9 @@ KEYS: Final[tuple[ConfKey, ...]] = (
     _k("DisableRootJobs", _B, "no"),
     _k("EioTimeout", _S, "60", "output is flushed before a step ends"),
     _k("EnforcePartLimits", Kind.ENUM, "NO", "", "no", "any", "all", "yes"),
-    _k("Epilog", _T, None, _HOOK),
-    _k("EpilogMsgTime", Kind.MICROSECONDS, "2000 usec", _HOOK),
-    _k("EpilogSlurmctld", _T, None, _HOOK),
+    _k("Epilog", _T, None, _ROOT),
+    _k("EpilogMsgTime", Kind.MICROSECONDS, "2000 usec", _ROOT),
+    _k("EpilogSlurmctld", _T, None, _START),
     _k("FairShareDampeningFactor", _S, "1", "shares are ordered by Fair Tree, which has no dampening"),
     _k("FederationParameters", _T, "(null)", _FED),
     _k("FirstJobId", _N, "1"),
@@ -209,10 +212,10 @@ KEYS: Final[tuple[ConfKey, ...]] = (
     _k("PriorityWeightTRES", _T, "(null)"),
     _k("PrivateData", _T, "none"),
     _k("ProctrackType", _T, "proctrack/cgroup", "a job's processes are tracked by its supervisor"),
-    _k("Prolog", _T, None, _HOOK),
-    _k("PrologEpilogTimeout", _S, "65534", _HOOK),
-    _k("PrologSlurmctld", _T, None, _HOOK),
-    _k("PrologFlags", _T, "(null)", _HOOK),
+    _k("Prolog", _T, None, _ROOT),
+    _k("PrologEpilogTimeout", _S, "65534", _ROOT),
+    _k("PrologSlurmctld", _T, None, _START),
+    _k("PrologFlags", _T, "(null)", _ROOT),
     _k("PropagatePrioProcess", _S, "0", "tasks run at the normal scheduling priority"),
     _k("PropagateResourceLimits", _T, "ALL"),
     _k("PropagateResourceLimitsExcept", _T, "(null)", "name the limits to propagate by PropagateResourceLimits"),
@@ -258,9 +261,9 @@ KEYS: Final[tuple[ConfKey, ...]] = (
     _k("SlurmSchedLogFile", _T, "(null)", _LOG),
     _k("SlurmSchedLogLevel", _S, "0", _LOG),
     _k("SlurmctldPidFile", _T, "/var/run/slurmctld.pid", _FILES),
-    _k("SrunEpilog", _T, "(null)", _HOOK),
+    _k("SrunEpilog", _T, "(null)", _SRUN),
     _k("SrunPortRange", _T, "0-0", _NET),
-    _k("SrunProlog", _T, "(null)", _HOOK),
+    _k("SrunProlog", _T, "(null)", _SRUN),
     _k("StateSaveLocation", _T, "/var/spool", _FILES),
     _k("SuspendExcNodes", _T, "(null)", _POWER),
     _k("SuspendExcParts", _T, "(null)", _POWER),
@@ -305,7 +308,7 @@ KEYS: Final[tuple[ConfKey, ...]] = (
     _k("ControlMachine", _T, None, _GONE),
     _k("CoreSpecPlugin", _T, None, _GONE),
     _k("CryptoType", _T, None, _GONE),
-    _k("EpilogTimeout", _S, None, _HOOK),
+    _k("EpilogTimeout", _S, None, _ROOT),
     _k("ExtSensorsFreq", _T, None, _GONE),
     _k("ExtSensorsType", _T, None, _GONE),
     _k("FastSchedule", _S, None, _GONE),
@@ -318,7 +321,7 @@ KEYS: Final[tuple[ConfKey, ...]] = (
     _k("LaunchType", _T, None, _GONE),
     _k("PowerParameters", _T, None, _GONE),
     _k("PowerPlugin", _T, None, _GONE),
-    _k("PrologTimeout", _S, None, _HOOK),
+    _k("PrologTimeout", _S, None, _ROOT),
     _k("RoutePlugin", _T, None, _GONE),
     _k("SallocDefaultCommand", _T, None, _GONE),
     _k("SbcastParameters", _T, None, _GONE),
