@@ -20,7 +20,7 @@ from slurmbridge.model.request import Exclusive, JobRequest
 from slurmbridge.model.tres import count as tres_count
 from slurmbridge.model.units import UNLIMITED
 from slurmbridge.model.verdict import Refused
-from slurmbridge.submit import associations, devices, memory_limits, paths, places, policy, size
+from slurmbridge.submit import associations, devices, feasible, memory_limits, paths, places, policy, size
 from slurmbridge.submit.billing import Billing
 from slurmbridge.submit.caller import Caller, Cluster, Resolved
 from slurmbridge.submit.destination import Destination, find_destination
@@ -161,6 +161,9 @@ def resolve(
         comment=request.comment, extra=request.extra, network=request.network, mail_type=request.mail_type,
         mail_user=request.mail_user or user,
     )  # fmt: skip
+    refused = None if request.hold else feasible.never_fits(spec, destination.partitions, config)
+    if refused is not None:
+        return refused
     reason = destination.reason if not request.hold else ""
     return Resolved(spec=spec, reason=reason, reason_text=destination.reason_text)
 

@@ -18,7 +18,7 @@ BAD_GRES = "sbatch: error: Invalid generic resource (gres) specification\n"
 
 
 def spec_of(*words: str) -> JobSpec:
-    played = play(["sbatch", *words, "--wrap", "true"], SITE)
+    played = play(["sbatch", "--hold", *words, "--wrap", "true"], SITE)  # what is held may be of any size
     assert played.code == 0, played.stderr
     return played.jobs[0].spec
 
