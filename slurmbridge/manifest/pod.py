@@ -104,6 +104,7 @@ def _pod(
     texts = {
         pod_names.JOB_NAME: described.job_name, pod_names.USER: launch.user, pod_names.ACCOUNT: described.account,
         pod_names.PARTITION: described.partition, pod_names.COMMENT: described.comment,
+        pod_names.RANKS: str(len(launch.nodes)),
     }  # fmt: skip
     return {
         "apiVersion": "v1",

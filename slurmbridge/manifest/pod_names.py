@@ -18,7 +18,7 @@ from slurmbridge.model.run import RunKey
 DOMAIN = "slurmbridge.io"
 INSTANCE, JOB, RESTART, RANK, UID = (f"{DOMAIN}/{word}" for word in ("instance", "job", "restart", "rank", "uid"))
 ROLE = f"{DOMAIN}/role"  # only of what is no pod of a job: "device"
-HASH, EPOCH = f"{DOMAIN}/spec-hash", f"{DOMAIN}/epoch"
+HASH, EPOCH, RANKS = f"{DOMAIN}/spec-hash", f"{DOMAIN}/epoch", f"{DOMAIN}/ranks"
 JOB_NAME, USER, ACCOUNT, PARTITION, COMMENT = (
     f"{DOMAIN}/{word}" for word in ("job-name", "user", "account", "partition", "comment")
 )
