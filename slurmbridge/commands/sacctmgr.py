@@ -15,6 +15,7 @@ from slurmbridge.commands.effects import Call, Command, Print, Site
 from slurmbridge.commands.listing import VERSION
 from slurmbridge.commands.prompt import Prompt
 from slurmbridge.commands.sacctmgr_add import add
+from slurmbridge.commands.sacctmgr_archive import archive
 from slurmbridge.commands.sacctmgr_commit import Context, err
 from slurmbridge.commands.sacctmgr_delete import delete
 from slurmbridge.commands.sacctmgr_dump import dump
@@ -53,11 +54,9 @@ VERBS: Final = (
 )  # fmt: skip
 _CHANGING: Final = ("add", "delete", "modify", "load", "archive", "clear")
 _NEEDS: Final = {
-    "archive": (("dump", "load"), 'No valid entity in archive command\nInput line must include, "Dump", or "load"\n'),
     "clear": (("stats",), 'No valid entity in list command\nInput line must include "Stats"\n'),
 }
 _MISSING: Final = {
-    "archive": "rows stay in the store until they are purged; copy the state folder to keep them elsewhere",
     "clear": "the store keeps no statistics of requests",
     "reconfigure": "scontrol reconfigure reads the configuration again",
     "shutdown": "slurmbridge down stops the daemon, and with it this",
@@ -67,7 +66,7 @@ sacctmgr [<OPTION>] [<COMMAND>]
     Valid <OPTION> values are:
      -h or --help: this text
      -i or --immediate: commit changes without a question
-     --json[=data_parser]: JSON output of users, accounts and associations
+     --json[=data_parser], --yaml[=data_parser]: users, accounts, associations, QOS, TRES, clusters and wckeys as a document
      -n or --noheader: no heading above the rows
      -o or --oneliner: accepted; every record is one line anyway
      -p or --parsable: columns end in '|'
@@ -111,9 +110,6 @@ def main(call: Call, site: Site) -> Command:
     if parsed.has("version"):
         yield Print(VERSION + "\n")
         return 0
-    if parsed.has("yaml"):
-        yield err("sacctmgr: error: --yaml is not offered; --json is")
-        return 1
     separator = "|" if parsed.has("parsable") or parsed.has("parsable2") else ""
     last = [given.key for given in parsed.options if given.key.startswith("parsable")]
     style = Style(
@@ -121,7 +117,11 @@ def main(call: Call, site: Site) -> Command:
     )  # fmt: skip
     session = Session(
         context=Context(call=call, site=site, immediate=parsed.has("immediate")),
-        options=Options(style=style, with_assocs=parsed.has("associations"), json=parsed.has("json")),
+        options=Options(
+            style=style,
+            with_assocs=parsed.has("associations"),
+            document="yaml" if parsed.has("yaml") else "json" if parsed.has("json") else "",
+        ),
         readonly=parsed.has("readonly"),
         quiet=parsed.has("quiet"),
     )
@@ -156,6 +156,9 @@ def _run(session: Session, words: Sequence[str]) -> Command:
         return code
     if verb == "load":
         code = yield from load(session.context, rest)
+        return code
+    if verb == "archive":
+        code = yield from archive(session.context, rest)
         return code
     if verb in _NEEDS and not any(is_word(rest[0] if rest else "", entity, 2) for entity in _NEEDS[verb][0]):
         yield Print(_NEEDS[verb][1], 2)

@@ -6,7 +6,7 @@ A change is a function of the accounting record, so that it can be made again wh
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -74,11 +74,14 @@ def refuse(words: Words, *, nothing: str = "") -> list[Print]:
     return [err(nothing)] if nothing and not words.edits and not words.other else []
 
 
-def agree(context: Context) -> Step:
+COMMIT: Final = "Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): "
+
+
+def agree(context: Context, question: str = COMMIT) -> Step:
     """Ask; no answer is a no."""
     if context.immediate:
         return True
-    yield Print("Would you like to commit changes? (You have 30 seconds to decide)\n(N/y): ")
+    yield Print(question)
     answer = yield ReadStdin(limit=256, line=True)
     yield Print("\n" if answer.data else "\nerror: Inappropriate ioctl for device\n")
     if answer.data[:1].lower() == b"y":

@@ -270,9 +270,7 @@ def _coordinator(context: Context, words: Words) -> Command:
     if users:
         yield out(" Removing Coordinators with user name", *(f"  {name}" for name in users))
     if accounts:
-        yield out(
-            " From Account(s)" if users else " Removing all users from Accounts", *(f"  {n}" for n in accounts)
-        )
+        yield out(" From Account(s)" if users else " Removing all users from Accounts", *(f"  {n}" for n in accounts))
     pairs = [
         (user, account.name)
         for account in sorted(context.site.accounting.accounts, key=lambda each: each.name)

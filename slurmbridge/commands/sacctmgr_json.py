@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from typing import Any
 
 from slurmbridge import SLURM_VERSION
 from slurmbridge.commands.effects import Call, Site
 from slurmbridge.commands.listing import DATA_PARSER
+from slurmbridge.fields.structured import to_json, to_yaml
 from slurmbridge.model.accounts import Account, Assoc, User
 from slurmbridge.submit import associations
 
@@ -69,10 +69,10 @@ def json_accounts(site: Site, accounts: Sequence[Account], switches: Collection[
     ]
 
 
-def document(call: Call, site: Site, name: str, records: Sequence[Any]) -> str:
-    """The records with Slurm's frame around them; slashes escaped as its writer does."""
+def document(call: Call, site: Site, name: str, records: Sequence[Any], kind: str = "json") -> str:
+    """The records with Slurm's frame around them."""
     major, minor, micro = SLURM_VERSION.split(".")
-    content = {
+    content: dict[str, Any] = {
         name: records,
         "meta": {
             "plugin": {
@@ -92,4 +92,4 @@ def document(call: Call, site: Site, name: str, records: Sequence[Any]) -> str:
         "errors": [],
         "warnings": [],
     }
-    return json.dumps(content, indent=2, ensure_ascii=False).replace("/", "\\/") + "\n"
+    return to_yaml(content) if kind == "yaml" else to_json(content)

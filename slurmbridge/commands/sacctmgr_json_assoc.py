@@ -37,10 +37,10 @@ def json_assoc(site: Site, assoc: Assoc, *, own_limits: bool = False) -> Documen
         "id": assoc.assoc_id,
         "is_default": assoc.is_default,
         "lineage": associations.lineage(accounting, assoc),
-        "min": {"priority_threshold": _number(None)},
+        "min": {"priority_threshold": number(None)},
         "parent_account": "" if assoc.user else assoc.parent,
         "partition": assoc.partition,
-        "priority": _number(next((each.priority for each in chain if each.priority is not None), None)),
+        "priority": number(next((each.priority for each in chain if each.priority is not None), None)),
         "qos": sorted(qos, key=lambda name: known.qos[name].qos_id if name in known.qos else 0),
         "shares_raw": SHARES_OF_PARENT if assoc.shares_parent else assoc.shares,
         "user": assoc.user,
@@ -55,45 +55,46 @@ def _limits(limits: Limits, numbers: dict[str, int]) -> Document:
     return {
         "jobs": {
             "per": {
-                "count": _number(limits.grp_jobs),
-                "accruing": _number(limits.grp_jobs_accrue),
-                "submitted": _number(limits.grp_submit),
-                "wall_clock": _number(limits.max_wall),
+                "count": number(limits.grp_jobs),
+                "accruing": number(limits.grp_jobs_accrue),
+                "submitted": number(limits.grp_submit),
+                "wall_clock": number(limits.max_wall),
             },
-            "active": _number(limits.max_jobs),
-            "accruing": _number(limits.max_jobs_accrue),
-            "total": _number(limits.max_submit),
+            "active": number(limits.max_jobs),
+            "accruing": number(limits.max_jobs_accrue),
+            "total": number(limits.max_submit),
         },
         "tres": {
-            "total": _tres(limits.grp_tres, numbers),
+            "total": tres_list(limits.grp_tres, numbers),
             "group": {
-                "minutes": _tres(limits.grp_tres_mins, numbers),
-                "active": _tres(limits.grp_tres_run_mins, numbers),
+                "minutes": tres_list(limits.grp_tres_mins, numbers),
+                "active": tres_list(limits.grp_tres_run_mins, numbers),
             },
-            "minutes": {"total": [], "per": {"job": _tres(limits.max_tres_mins_per_job, numbers)}},
+            "minutes": {"total": [], "per": {"job": tres_list(limits.max_tres_mins_per_job, numbers)}},
             "per": {
-                "job": _tres(limits.max_tres_per_job, numbers),
-                "node": _tres(limits.max_tres_per_node, numbers),
+                "job": tres_list(limits.max_tres_per_job, numbers),
+                "node": tres_list(limits.max_tres_per_node, numbers),
             },
         },
-        "per": {"account": {"wall_clock": _number(limits.grp_wall)}},
+        "per": {"account": {"wall_clock": number(limits.grp_wall)}},
     }
 
 
 def _quota(quota: Quota, numbers: dict[str, int]) -> Document:
     return {
         "pool": quota.pool,
-        "deserved": _tres(quota.deserved, numbers),
-        "over_quota_weight": _number(quota.over_quota_weight),
-        "priority": _number(quota.priority),
+        "deserved": tres_list(quota.deserved, numbers),
+        "over_quota_weight": number(quota.over_quota_weight),
+        "priority": number(quota.priority),
     }
 
 
-def _number(value: float | None) -> Document:
+def number(value: float | None) -> Document:
+    """Set, or infinite."""
     return {"set": value is not None, "infinite": value is None, "number": 0 if value is None else value}
 
 
-def _tres(tres: Tres, numbers: dict[str, int]) -> list[Document]:
+def tres_list(tres: Tres, numbers: dict[str, int]) -> list[Document]:
     """By id; GPUs as devices, parts of one as a decimal."""
     found = []
     for name, count in sorted(tres, key=lambda pair: (numbers.get(pair[0], 1 << 30), pair[0])):

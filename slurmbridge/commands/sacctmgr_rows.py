@@ -12,7 +12,7 @@ from slurmbridge.commands.effects import Call, Site
 from slurmbridge.commands.listing import time_zone
 from slurmbridge.commands.sacctmgr_conditions import Words
 from slurmbridge.lang import times
-from slurmbridge.model.accounts import Account, Assoc, Transaction, User
+from slurmbridge.model.accounts import Account, Assoc, Qos, Transaction, User
 from slurmbridge.submit import associations
 
 Rows = Iterable[Mapping[str, str]]
@@ -133,12 +133,18 @@ def _account(site: Site, words: Words) -> Rows:
             yield from _by_pool(values.assoc_row(assoc, show_) | row, assoc, show_, words)
 
 
+def wanted_qos(site: Site, words: Words) -> list[Qos]:
+    by_name = words.where.get("qos_names") is not None
+    return [
+        qos
+        for qos in sorted(site.accounting.qos, key=lambda qos: (qos.name if by_name else "", qos.qos_id))
+        if _matches(words, qos_names=qos.name, ids=str(qos.qos_id), descriptions=qos.description)
+    ]
+
+
 def _qos(site: Site, words: Words) -> Rows:
     show_ = _source(site, words)
-    by_name = words.where.get("qos_names") is not None
-    for qos in sorted(site.accounting.qos, key=lambda qos: (qos.name if by_name else "", qos.qos_id)):
-        if _matches(words, qos_names=qos.name, ids=str(qos.qos_id), descriptions=qos.description):
-            yield values.qos_row(qos, show_)
+    return (values.qos_row(qos, show_) for qos in wanted_qos(site, words))
 
 
 def _cluster(site: Site, words: Words) -> Rows:
@@ -227,6 +233,7 @@ ROWS: Final[dict[str, Callable[[Site, Words], Rows]]] = {
     "tres": _tres,
     "wckey": _wckey,
     "federation": _nothing,
+    "instance": _nothing,
     "resource": _nothing,
     "reservation": _reservation,
     "problem": _problem,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -18,13 +18,14 @@ from slurmbridge.commands.sacctmgr_config import config_text, stats_text
 from slurmbridge.commands.sacctmgr_events import only_of_the_cluster, show_events
 from slurmbridge.commands.sacctmgr_json import document, json_accounts, json_users
 from slurmbridge.commands.sacctmgr_json_assoc import json_assoc
+from slurmbridge.commands.sacctmgr_json_qos import json_cluster, json_qos, json_tres
 from slurmbridge.errors import LangError
 from slurmbridge.model.accounts import Transaction
 from slurmbridge.submit import associations
 
 ENTITIES: Final = (
     ("Accounts", 2, "account"), ("Acct", 4, "account"), ("Associations", 2, "association"), ("Clusters", 2, "cluster"),
-    ("Configuration", 2, "config"), ("Events", 1, "event"), ("Federation", 1, "federation"), ("Problems", 1, "problem"),
+    ("Configuration", 2, "config"), ("Events", 1, "event"), ("Federation", 1, "federation"), ("Instances", 1, "instance"), ("Problems", 1, "problem"),
     ("QOS", 1, "qos"), ("Resources", 4, "resource"), ("Reservations", 4, "reservation"), ("RunAwayJobs", 2, "runaway"),
     ("Stats", 1, "stats"), ("Transactions", 1, "transaction"), ("Txn", 1, "transaction"), ("TRES", 4, "tres"),
     ("Users", 1, "user"), ("WCKeys", 1, "wckey"),
@@ -63,7 +64,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     style: table.Style = table.Style()
     with_assocs: bool = False  # -s
-    json: bool = False
+    document: str = ""  # json or yaml
 
 
 def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Command:
@@ -88,26 +89,12 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
     if words.mistakes:
         yield Print("".join(f"{line}\n" for line in words.mistakes), 2)
         return 1
-    if "withdeleted" in words.switches:
-        yield Print(
-            "sacctmgr: error: WithDeleted is not offered: what is deleted is not kept (see show transactions)\n", 2
-        )
-        return 1
-    if options.json:
-        if entity not in ("user", "account", "association"):
-            yield Print(f"sacctmgr: error: --json is not offered for this entity ({argv[0]}) yet\n", 2)
+    if options.document:
+        listed = _records(site, entity, words)
+        if listed is None:
+            yield Print(f"sacctmgr: error: --{options.document} is not offered for this entity ({argv[0]})\n", 2)
             return 1
-        if entity == "user":
-            text = document(call, site, "users", json_users(site, rows.wanted_users(site, words), words.switches))
-        elif entity == "association":
-            own = not words.switches.isdisjoint({"woplimits", "wopinfo"})
-            found_assocs = [json_assoc(site, assoc, own_limits=own) for assoc in rows.wanted_assocs(site, words)]
-            text = document(call, site, "associations", found_assocs)
-        else:
-            text = document(
-                call, site, "accounts", json_accounts(site, rows.wanted_accounts(site, words), words.switches)
-            )
-        yield Print(text)
+        yield Print(document(call, site, *listed, options.document))
         return 0
     transactions: tuple[Transaction, ...] = ()
     if entity == "transaction":
@@ -159,6 +146,24 @@ def show(call: Call, site: Site, options: Options, argv: Sequence[str]) -> Comma
     return 0
 
 
+def _records(site: Site, entity: str, words: Words) -> tuple[str, list[Any]] | None:
+    """(name of the list, its records) of a document. What is deleted is not kept: WithDeleted adds nothing."""
+    if entity == "user":
+        return "users", json_users(site, rows.wanted_users(site, words), words.switches)
+    if entity == "account":
+        return "accounts", json_accounts(site, rows.wanted_accounts(site, words), words.switches)
+    if entity == "association":
+        own = not words.switches.isdisjoint({"woplimits", "wopinfo"})
+        return "associations", [json_assoc(site, each, own_limits=own) for each in rows.wanted_assocs(site, words)]
+    if entity == "qos":
+        return "qos", [json_qos(site, each) for each in rows.wanted_qos(site, words)]
+    if entity == "tres":
+        return "TRES", json_tres(rows.ROWS["tres"](site, words))
+    if entity == "cluster":
+        return "clusters", json_cluster(site, rows.ROWS["cluster"](site, words))
+    return ("wckeys", []) if entity == "wckey" else None
+
+
 def find_entity(text: str) -> str | None:
     return next((key for name, least, key in ENTITIES if is_word(text, name, least)), None)
 
@@ -180,6 +185,7 @@ def default_format(entity: str, words: Words) -> str:
         "reservation": "Cluster,Name%15,TRES%30,TimeStart,TimeEnd,UnusedWall",
         "resource": "Name,Server,Type,Count,LastConsumed,Allocated,ServerType,Flags",
         "problem": "Cluster,Account,User,Problem",
+        "instance": "Cluster,NodeName,TimeStart,TimeEnd,InstanceId,InstanceType,Extra",
     }[entity]
     if entity == "event" and only_of_the_cluster(words):
         text = "Cluster,TRES,TimeStart,TimeEnd,ClusterNodes"

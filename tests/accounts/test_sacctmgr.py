@@ -274,7 +274,18 @@ def test_commands_are_read_from_standard_input(site: MemorySite) -> None:
     assert answer == (1, typed, "invalid keyword: foo\n")
 
 
-@pytest.mark.parametrize("verb", ["archive dump", "archive load", "reconfigure", "shutdown", "clear stats"])
+def test_an_archive_has_nothing_to_take(site: MemorySite) -> None:
+    assert run(site, "sacctmgr -i archive dump").stderr.endswith("jobacct_storage_p_archive: SUCCESS\n")
+    asked = run(site, "sacctmgr archive dump directory=/tmp jobs")
+    assert (asked.rc, asked.stdout.splitlines()[-1]) == (0, " Changes Discarded")
+    assert run(site, "sacctmgr -i archive dump foo=1").stderr == " Unknown condition: foo=1\n"
+    assert "purges nothing" in run(site, "sacctmgr -i archive dump purgejobafter=1month").stderr
+    assert "No archive file given" in run(site, "sacctmgr -i archive load file=/nosuch").stderr
+    denied = run(site, "sacctmgr archive load file=x", user="alice")
+    assert denied.stderr.endswith(" Problem loading archive file: Access/permission denied\n")
+
+
+@pytest.mark.parametrize("verb", ["reconfigure", "shutdown", "clear stats"])
 def test_what_is_not_offered_says_so(site: MemorySite, verb: str) -> None:
     answer = run(site, f"sacctmgr {verb}")
     assert answer.rc == 1 and "not offered" in answer.stderr
