@@ -266,6 +266,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         ending = JobFlag.COMPLETING in job.flags or job.state is not JobState.RUNNING
         leaving = leaving_at(job)
         end = end_of(job, math.inf if limit is None else 60.0 * limit, ending=ending)
+        if job.state is JobState.SUSPENDED and not job.gave_way and JobFlag.COMPLETING not in job.flags:
+            end = math.inf  # whoever suspended it decides
         return Running(job=job, holds=holds, end=end if leaving is None else min(end, leaving))
 
     def _with_jobs(self, jobs: tuple[Job, ...], gone: tuple[int, ...]) -> Self:

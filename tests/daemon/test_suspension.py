@@ -42,6 +42,17 @@ def test_memory_of_a_suspended_job_stays_its_own() -> None:
     on_site(scenario)
 
 
+def test_nobody_is_promised_what_a_suspended_job_keeps() -> None:
+    async def scenario(site: Site) -> None:
+        job = await _suspended(site, "-w n1 -n1 -t5 --mem=12G")
+        waiting = await site.submit("-w n1 -n1 --mem=8G")
+        assert "N/A" in (await site.run(f"squeue --start -h -j {waiting}")).out
+        behind = await site.submit("-w n1 -n8 --mem=1G -t600")
+        assert site.states(job, waiting, behind) == ["SUSPENDED", "PENDING", "RUNNING"]
+
+    on_site(scenario)
+
+
 def test_a_job_whose_cpus_are_taken_cannot_go_on_until_they_are_free() -> None:
     async def scenario(site: Site) -> None:
         job = await _suspended(site)
