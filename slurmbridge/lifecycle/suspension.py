@@ -29,5 +29,9 @@ def going_on(job: Job, now: float) -> Job:
     paused = now - (job.suspend_time or now)
     end = job.time_limit_end
     return replace(
-        job, state=JobState.RUNNING, is_stopped=False, suspend_time=now, time_limit_end=None if end is None else end + paused
+        job,
+        state=JobState.RUNNING,
+        is_stopped=False,
+        suspend_time=now,
+        time_limit_end=None if end is None else end + paused,
     )

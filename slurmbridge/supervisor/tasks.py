@@ -305,9 +305,7 @@ class Tasks:
             self._drain(part, task, fd)
         env = {**part.env, **spec["env"]}
         cwd = str(part.spec["cwd"])
-        hooks.after(
-            self._node, part.step, task.number, epilogs, env, cwd, say, lambda: self._ended(part, task, status)
-        )
+        hooks.after(self._node, part.step, task.number, epilogs, env, cwd, say, lambda: self._ended(part, task, status))
 
     def _ended(self, part: Part, task: Task, status: int) -> None:
         task.status = status
