@@ -77,6 +77,7 @@ class Victims:
         self.columns = columns
         self.cost: NDArray[np.float64] = np.array([each.cost for each in victims], dtype=np.float64)
         self.reclaimable: Bools = np.array([each.reclaimable for each in victims], dtype=np.bool_)
+        self.charge: NDArray[np.float64] = np.array([each.charge for each in victims], dtype=np.float64).reshape(-1, 3)
         self.leaf: Ints = np.array([each.leaf for each in victims], dtype=np.int64)
         self.alive: Bools = np.ones(len(victims), dtype=np.bool_)
         self.begin_again: Bools = np.array([each.mode == "REQUEUE" for each in victims], dtype=np.bool_)

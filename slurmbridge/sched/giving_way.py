@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-import numpy as np
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
 from slurmbridge.model.states import JobState, Reason
-from slurmbridge.sched import gates
+from slurmbridge.sched import gains, gates
 from slurmbridge.sched.columns import Bools
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.evictable import Victim, Victims, age_of, cost_of, frees_of
@@ -28,7 +27,6 @@ from slurmbridge.sched.preemptable import Preemptable
 from slurmbridge.sched.preemption import REQUEUE, Rules
 from slurmbridge.sched.queues import TOLERANCE, ZERO, Vector, fits, plus
 from slurmbridge.sched.room import Hold
-from slurmbridge.sched.shares import allocatable
 from slurmbridge.sched.snapshot import PartitionView, Running, Waiting, waiting_of
 from slurmbridge.sched.turns import Turns
 from slurmbridge.sched.walk import Walk
@@ -148,7 +146,7 @@ class GivingWay:
     # ---- one pool ----
 
     def _pool(self, market: Market) -> None:
-        if not self._worthwhile(market):
+        if not (self.rules.enabled or gains.worthwhile(market)):
             return
         maker = self._maker(market)
         if not len(maker.victims):
@@ -160,7 +158,7 @@ class GivingWay:
             self.walk.entries,
             self._skip,
             shortest_first=False,
-            among=self._gain(market),
+            among=gains.entries(self.walk, market, self.rules),
         )
         missed: dict[int, int] = {}  # by leaf
         for looks, (leaf, place, ask) in enumerate(turns):
@@ -173,34 +171,6 @@ class GivingWay:
                     turns.drop(leaf)
             turns.passed(leaf)
 
-    def _worthwhile(self, market: Market) -> bool:
-        """Whether anybody could gain anything at all."""
-        if self.rules.enabled:
-            return True
-        over = under = False
-        for queue in range(len(market.pool.tree)):
-            held, share = market.ledger.allocated[queue], market.shares[queue]
-            over = over or not fits(held, allocatable(market.pool.tree, market.shares, queue))
-            under = under or any(held[r] < share[r] - TOLERANCE for r in range(3))
-        return under and (over or self._scattered(market))
-
-    def _gain(self, market: Market) -> Bools:
-        """Entries that could gain anything: of queues that stay inside their share with it, or that may preempt."""
-        walk = self.walk
-        leaves = walk.memo.queued.leaves[market.pool.number][walk.groups]
-        left = np.array(market.shares) - np.array(market.ledger.allocated)
-        asked = walk.memo.queued.vectors[walk.groups]
-        found: Bools = (leaves >= 0) & (asked <= left[leaves] + TOLERANCE).all(axis=1)
-        if self.rules.enabled:
-            samples = walk.snapshot.shapes.samples
-            by_group = np.array([self.rules.preempts(spec.qos, spec.partitions) for spec, _ in samples], dtype=np.bool_)
-            found |= by_group[walk.groups]
-        return found
-
-    def _scattered(self, market: Market) -> bool:
-        """Whether devices lie idle, so that moving others could help."""
-        return market.total[2] > sum(market.ledger.allocated[queue][2] for queue in market.pool.tree.roots) + TOLERANCE
-
     def _one(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector) -> bool:
         if self.rules.enabled and self._preempt(place, maker, market):
             return True
@@ -210,7 +180,8 @@ class GivingWay:
         may_go = self.walk.preemptible(each.job)
         if gates.may_reclaim(market.ledger, market.shares, leaf, ask, may_go):
             view = self.walk.view(place)
-            allowed = self._payers(market).of(leaf, ask)[maker.victims.leaf] & maker.victims.reclaimable
+            allowed = self._payers(market).among(leaf, ask, maker.victims.leaf, maker.victims.charge)
+            allowed = allowed & maker.victims.reclaimable
             kind: tuple[object, ...] = "reclaim", leaf, may_go, _wanted(ask)
             if self.rules.enabled:
                 job = self._with_priority(place)

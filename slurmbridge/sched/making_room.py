@@ -66,14 +66,15 @@ class RoomMaker:
         """`allowed`: which victims may be taken for this job. `kind`: a number for jobs that may take the same ones."""
         session = self._session
         key = waiting.shape.number, view.number, kind
-        if key in self._hopeless:
+        allowed = allowed & self.victims.alive
+        if key in self._hopeless or not allowed.any():
             return None
         wish = _Wish(
             waiting=waiting,
             view=view,
             length=session.fate(waiting, view).length,
             floor=session.floor(waiting.shape),
-            allowed=allowed & self.victims.alive,
+            allowed=allowed,
             rule=rule,
         )
         nodes = max(wish.floor[-1], 1)

@@ -1,4 +1,4 @@
-"""Which queues could give anything to a queue that reclaims? The rules of `gates.may_take` for a first, small piece.
+"""Which queues could give anything to a queue that reclaims? The rules of `gates` for a first, small piece.
 
 Asked for all queues at once, and kept up to date where something is taken, because most searches end here. A set of victims
 is still judged as a whole.
@@ -7,11 +7,13 @@ is still judged as a whole.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slurmbridge.sched import gates
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.market import Market
-from slurmbridge.sched.queues import TOLERANCE, Vector, fits, plus
+from slurmbridge.sched.queues import TOLERANCE, Vector, plus
+from slurmbridge.sched.shares import allocatable
 
 
 class Payers:
@@ -19,43 +21,53 @@ class Payers:
 
     def __init__(self, market: Market) -> None:
         self._market = market
-        self._size = len(market.pool.tree)
-        self._above = np.zeros(self._size, dtype=np.bool_)  # holds more than it keeps in any case
-        self._over = np.zeros(self._size, dtype=np.bool_)  # holds more than its quota
+        tree = market.pool.tree
+        self._size = len(tree)
+        self._held = np.array(market.ledger.allocated, dtype=np.float64).reshape(-1, 3)
+        bounds = [allocatable(tree, market.shares, queue) for queue in range(self._size)]
+        self._bound = np.array(bounds, dtype=np.float64).reshape(-1, 3) + TOLERANCE  # held beyond that may be taken
+        self._quota = np.array(tree.quota, dtype=np.float64).reshape(-1, 3) + TOLERANCE
         self._against: dict[int, tuple[Ints, Ints]] = {}
-        for queue in range(self._size):
-            self._look(queue)
 
     def changed(self, leaf: int) -> None:
         """What a leaf and the queues above it hold is not what it was."""
         for queue in self._market.pool.tree.paths[leaf]:
-            self._look(queue)
+            self._held[queue] = self._market.ledger.allocated[queue]
+
+    def among(self, leaf: int, ask: Vector, leaves: Ints, charges: NDArray[np.float64]) -> Bools:
+        """By piece of work, given by its leaf and what it holds: whether it may be taken first for a chunk of this size."""
+        found = self.of(leaf, ask)[leaves]
+        mine, theirs = (column[leaves] for column in self._parting(leaf))
+        for resource in range(3):
+            if ask[resource] > 0:  # nobody is left below his quota for one who is above it
+                held, quota, lost = self._held[:, resource], self._quota[:, resource], charges[:, resource]
+                inside = held[mine] + ask[resource] <= quota[mine]
+                left = held[theirs] - lost + 2 * TOLERANCE
+                found &= inside | (lost <= 0) | np.isinf(quota[theirs]) | (left >= quota[theirs])
+        return found
 
     def of(self, leaf: int, ask: Vector) -> Bools:
         """By queue: whether its work may be taken for a chunk of this size."""
         mine, theirs = self._parting(leaf)
         market = self._market
         tree, ledger, shares = market.pool.tree, market.ledger, market.shares
-        starved = np.zeros(self._size, dtype=np.bool_)
         barred = np.zeros(self._size, dtype=np.bool_)
-        involved = [resource for resource in range(3) if ask[resource] > 0]
+        wanted = [resource for resource in range(3) if ask[resource] > 0]
         for queue in tree.paths[leaf]:
-            starved[queue] = gates.starved(ledger, queue, ask)
             held = plus(ledger.allocated[queue], ask)
-            if all(held[resource] <= shares[queue][resource] + TOLERANCE for resource in involved):
+            if all(held[resource] <= shares[queue][resource] + TOLERANCE for resource in wanted):
                 continue  # nobody is less saturated than he may be
             for sibling in tree.siblings(queue):
                 barred[sibling] = not gates.stays_less_saturated(
-                    held, shares[queue], ledger.allocated[sibling], shares[sibling], involved, 1.0
+                    held, shares[queue], ledger.allocated[sibling], shares[sibling], wanted, 1.0
                 )
-        found: Bools = (theirs >= 0) & (self._above[theirs] | (self._over[theirs] & starved[mine])) & ~barred[theirs]
-        return found
-
-    def _look(self, queue: int) -> None:
-        market = self._market
-        held = market.ledger.allocated[queue]
-        self._above[queue] = gates.keeps_fair_share(market.pool.tree, market.shares, queue, held)
-        self._over[queue] = not fits(held, market.pool.tree.quota[queue])
+        found = np.zeros(self._size, dtype=np.bool_)
+        for resource in wanted:
+            held_of, quota = self._held[:, resource], self._quota[:, resource]
+            above, over = held_of > self._bound[:, resource], held_of > quota
+            inside = held_of + ask[resource] <= quota
+            found |= above[theirs] | (over[theirs] & inside[mine])
+        return found & (theirs >= 0) & ~barred[theirs]
 
     def _parting(self, leaf: int) -> tuple[Ints, Ints]:
         """By queue: the ancestors (or selves) in which the leaf and that queue part; -1 for the leaf itself."""
