@@ -198,7 +198,7 @@ def short_jobs(bench: Bench, real_slurm: str | None) -> Iterator[Figure]:
     count = 100 if bench.quick else 500
     line = (
         f"seq {count} | xargs -P4 -I@ sbatch -Q %s -o /dev/null --mem=1 --wrap 'sleep 1' >/dev/null; "
-        'while [ -n "$(squeue -h)" ]; do sleep 0.1; done'
+        'while [ -n "$(squeue -h -u "$(id -un)")" ]; do sleep 0.1; done'
     )
     ours = seconds(["/bin/bash", "-c", line % ""], bench.daemon.env, bench.daemon.work)
     if real_slurm is None:
