@@ -153,6 +153,8 @@ def _inside(words: list[str], env: dict[str, str]) -> int:
     first = srun_request.parse(lines[0], env)
     if "version" in first.options:
         raise Usage(code=0, stdout=VERSION + "\n")
+    if first.verbose and "quiet" in first.options:
+        raise Usage("srun: error: don't specify both --verbose (-v) and --quiet (-Q)")
     if (first.options.get("mpi") or "").lower() == "list":
         types = "".join(f"\t{name}\n" for name in srun_request.MPI_TYPES)
         raise Usage(code=0, stdout=f"MPI plugin types are...\n{types}")
@@ -264,8 +266,8 @@ def _job_id(options: dict[str, str | None], env: dict[str, str], group: str | No
         if not text:
             raise Usage(f"srun: error: Attempt to run a job step with het group value of {group}, but the job allocation"
                         " does not have it")  # fmt: skip
-    if not text.isdigit():
-        raise Usage(f"srun: error: Invalid job id: {text}")
+    if not text.isdigit() or not int(text):
+        raise Usage(f"srun: fatal: Bad job/step specified: {text}: JobID can not be zero")
     return text
 
 

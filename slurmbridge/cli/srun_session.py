@@ -361,7 +361,7 @@ class Session:
         for sink in self._sinks.values():
             sink.end(task)
         if status:
-            if status & 0x7F == signal.SIGKILL and not self._terminating:
+            if status & 0x7F in (signal.SIGKILL, signal.SIGTERM) and not self._terminating:
                 self._ends.is_forced = True
             self._timers.setdefault("tell", time.monotonic() + GATHER_S)
             if self._client.get("kill") and not self._terminating and self._ends.running:

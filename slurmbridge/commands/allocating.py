@@ -21,6 +21,7 @@ from slurmbridge.commands.submitting import (
     cluster_of,
     complain,
     number,
+    one_voice,
     read_files,
     refusal,
     requests_of,
@@ -90,6 +91,7 @@ def read_wish(name: str, call: Call, site: Site, job_name: str, check: Check, re
     who = msgspec.structs.replace(
         who, verbose=line.verbose or number(call.env.get(DEBUG[name], "")), quiet=bool(line.quiet)
     )
+    yield from one_voice(who)
     yield from check(who, found, line)
     for draft in found:
         yield from read_files(who, draft)

@@ -33,6 +33,7 @@ from slurmbridge.commands.submitting import (
     cluster_of,
     complain,
     number,
+    one_voice,
     read_files,
     refusal,
     requests_of,
@@ -95,6 +96,7 @@ def _run(call: Call, site: Site, tz: datetime.tzinfo) -> Command:
     source = yield from _source(who, line)
     verbose = line.verbose or number(call.env.get("SBATCH_DEBUG", ""))
     who = msgspec.structs.replace(who, verbose=verbose, quiet=bool(line.quiet))
+    yield from one_voice(who)
     said = key_of(call.argv, call.env, source.script, source.label, source.job_name, tz, site.is_operator(call.uid))
     requests = _WORDS.find(said, site.config)
     if requests is None:

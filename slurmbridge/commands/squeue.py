@@ -54,7 +54,12 @@ def _jobs(call: Call, site: Site, wanted: Wanted) -> Command:
     if wanted.names_cluster:
         yield Print(f"CLUSTER: {site.config.cluster_name}\n")
     found: Iterable[Job] = site.jobs() if wanted.jobs is None else _picked(wanted.jobs, site)
-    if wanted.jobs is not None and len(wanted.jobs) == 1 and not _exists(wanted.jobs[0].job_id, site):
+    if (
+        wanted.jobs is not None
+        and len(wanted.jobs) == 1
+        and not wanted.only_state
+        and not _exists(wanted.jobs[0].job_id, site)
+    ):
         yield Print(_UNKNOWN_JOB + "\n", 2)
         return 1
     rows = list(select(squeue_order.creation_order(list(found)), wanted, view))
@@ -109,7 +114,23 @@ def _picked(picks: tuple[JobPick, ...], site: Site) -> list[Job]:
     for pick in picks:
         for job in _of_pick(pick, site):
             found.setdefault((job.job_id, job.array_task_id), job)
-    return list(found.values())
+    return list(_joined(found.values()))
+
+
+def _joined(jobs: Iterable[Job]) -> Iterator[Job]:
+    """Several tasks that wait in the same array stand in one row."""
+    waiting: dict[int, list[Job]] = {}
+    for job in jobs:
+        if job.is_pending and job.array_task_id is not None:
+            waiting.setdefault(job.job_id, []).append(job)
+        else:
+            yield job
+    for tasks in waiting.values():
+        if len(tasks) == 1:
+            yield tasks[0]
+        else:
+            numbers = sorted(job.array_task_id or 0 for job in tasks)
+            yield replace(tasks[0], array_task_id=None, tasks=arrays.to_runs(numbers), array_limit=0)
 
 
 def _of_pick(pick: JobPick, site: Site) -> Iterator[Job]:

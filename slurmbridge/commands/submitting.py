@@ -97,6 +97,12 @@ def complain(who: Speaker, bad: Bad, failure: int | None = None) -> Generator[Ef
     raise Stop(failure if failure is not None and bad.exit_code == 1 and not is_fatal else bad.exit_code)
 
 
+def one_voice(who: Speaker) -> Steps:
+    """Both louder and silent is neither."""
+    if who.verbose and who.quiet:
+        yield from complain(who, Bad((("error", "don't specify both --verbose (-v) and --quiet (-Q)"),), 1))
+
+
 def checked_line(who: Speaker, line: CommandLine | Early | UsageError) -> Steps:
     """The command line, unless getopt refused it or it asks for something else than the command."""
     if isinstance(line, UsageError):

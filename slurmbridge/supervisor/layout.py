@@ -72,7 +72,7 @@ def plan(
         return Never((f"Unable to create step for job {job}: {TOO_MANY_STEPS}",))
     asked_nodes = request.get("nodes")
     external = bool(request.get("external"))
-    chosen = _eligible(request, places)
+    chosen = _eligible(request, places, job)
     if isinstance(chosen, Never):
         return chosen
     if asked_nodes is not None and asked_nodes > len(places):
@@ -166,12 +166,12 @@ def _devices_asked(request: dict[str, Any], per_node: int, nodes: int) -> int:
     )
 
 
-def _eligible(request: dict[str, Any], places: list[Place]) -> list[Place] | Never:
+def _eligible(request: dict[str, Any], places: list[Place], job: int) -> list[Place] | Never:
     names = {place.name for place in places}
     wanted = list(request.get("nodelist") or ())
     missing = [name for name in wanted if name not in names]
     if missing:
-        return Never((f"Unable to create step for job {request.get('job')}: {BAD_NODES}",))
+        return Never((f"Unable to create step for job {job}: {BAD_NODES}",))
     without = set(request.get("exclude") or ())
     relative = int(request.get("relative") or 0)
     chosen = [place for place in places[relative:] if place.name not in without]
@@ -182,7 +182,7 @@ def _eligible(request: dict[str, Any], places: list[Place]) -> list[Place] | Nev
             place for place in chosen if place.name not in order
         ]  # fmt: skip
     if not chosen:
-        return Never((f"Unable to create step for job {request.get('job')}: {BAD_NODES}",))
+        return Never((f"Unable to create step for job {job}: {BAD_NODES}",))
     return chosen
 
 

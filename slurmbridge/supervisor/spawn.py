@@ -161,7 +161,10 @@ def _interpreter(path: str) -> str:
 
 
 def find_program(name: str, env: dict[str, str], cwd: str) -> str:
-    """Where a task's program is: as named when it has a slash, else the first executable along the task's PATH."""
+    """Where a task's program is: as named when it has a slash (from the working directory on when it begins with a dot),
+    else the first executable along the task's PATH."""
+    if name.startswith("."):
+        return f"{cwd}/{name}"
     if "/" in name:
         return name
     for folder in env.get("PATH", "").split(":"):

@@ -123,9 +123,7 @@ class Tasks:
             self._emit(part.step, wire.ROOM, b"1")
 
     def _chosen(self, part: Part, number: int) -> list[Task]:
-        if number == wire.ALL_TASKS:
-            return list(part.tasks.values())
-        return [part.tasks[number]] if number in part.tasks else []
+        return [task for each, task in part.tasks.items() if number in (each, wire.ALL_TASKS)]
 
     def _say(self, part: Part, line: bytes) -> None:
         """A line of slurmstepd's in the step's stderr: through srun, or into the first task's own file."""
@@ -167,10 +165,9 @@ class Tasks:
         ours: list[int] = []
         theirs: list[int | str] = []
         if part.spec.get("pty") and task.number == 0:
-            identity = self._node.identity
-            task.master, slave = terminal.open_pair(identity.uid, change=identity.change, size=part.spec["pty"])
-            os.set_blocking(task.master, False)
-            ours, theirs, names = [os.dup(task.master), task.master, -1], [slave, os.dup(slave), os.dup(slave)], []
+            who = self._node.identity
+            ours, slaves = terminal.open_ends(who.uid, change=who.change, size=part.spec["pty"])
+            task.master, theirs, names = ours[1], list(slaves), []
         for index, name in enumerate(names):
             if name:
                 theirs.append(name)

@@ -28,6 +28,13 @@ def open_pair(uid: int, *, change: bool, size: list[int]) -> tuple[int, int]:
     return master, slave
 
 
+def open_ends(uid: int, *, change: bool, size: list[int]) -> tuple[list[int], list[int]]:
+    """Ours (to write to, to read from, nothing for errors) and the task's three."""
+    master, slave = open_pair(uid, change=change, size=size)
+    os.set_blocking(master, False)
+    return [os.dup(master), master, -1], [slave, os.dup(slave), os.dup(slave)]
+
+
 def _group() -> int:
     """Of terminals, so that write(1) and wall(1) reach them; -1 leaves it."""
     try:

@@ -217,3 +217,8 @@ def test_a_data_parser_that_does_not_exist_is_refused() -> None:
     ran = Ran(squeue.main, "squeue --json=v0.0.1", site())
     assert ran.rc == 1
     assert "unable to find plugin: data_parser/v0.0.1" in ran.err
+
+
+def test_several_waiting_tasks_of_an_array_stand_in_one_row() -> None:
+    assert ids("squeue -j 371_0,371_3,371_4") == ["371_[0,3-4]"]
+    assert ids("squeue -j 371_3") == ["371_3"]

@@ -57,3 +57,7 @@ def test_no_node_or_not_enough_of_them(words: str, before: str) -> None:
 )  # fmt: skip
 def test_what_fits_or_may_come_to_fit_is_taken(words: str) -> None:
     assert said(*words.split()) == ""
+
+
+def test_louder_and_silent_at_once_is_refused() -> None:
+    assert said("-v", "-Q") == "sbatch: error: don't specify both --verbose (-v) and --quiet (-Q)\n"
