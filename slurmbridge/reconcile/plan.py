@@ -125,9 +125,16 @@ def is_whole(pods: Sequence[SeenPod]) -> bool:
     return bool(pods) and sorted(ranks) == list(range(pods[0].ranks)) and len(pods) == len(ranks)
 
 
-def _begin(wish: Wish, pods: Sequence[SeenPod], services: Sequence[SeenService]) -> Plan:
+def own(wish: Wish, pods: Sequence[SeenPod]) -> list[SeenPod]:
+    """Those that count for the run: of one that is begun, only what was made for it."""
+    if wish.goal is not Goal.BEGIN:
+        return list(pods)
     wanted = {pod.name: pod.spec_hash for pod in wish.pods}
-    ours = [pod for pod in pods if (wanted.get(pod.name), wish.epoch) == (pod.spec_hash, pod.epoch)]
+    return [pod for pod in pods if (wanted.get(pod.name), wish.epoch) == (pod.spec_hash, pod.epoch)]
+
+
+def _begin(wish: Wish, pods: Sequence[SeenPod], services: Sequence[SeenService]) -> Plan:
+    ours = own(wish, pods)
     strangers = [pod for pod in pods if pod not in ours]
     old_services = [service for service in services if not _is_of(service, wish)]
     if strangers or old_services:

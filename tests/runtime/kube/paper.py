@@ -1,0 +1,241 @@
+"""A cluster on paper: an API server of pods, services, nodes and events that keeps its objects' rules, and no kubelets.
+
+Names are unique, deletes heed uids and finalizers, versions grow, watches tell everything in order. A test is the kubelet:
+it sets the status of pods. `fail` gives the next requests another answer.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import kubernetes.client
+
+from slurmbridge.runtime.kube.api import Api
+
+Object = dict[str, Any]
+KINDS = ("pods", "services", "nodes", "events")
+
+
+class Paper:
+    def __init__(self) -> None:
+        self.lock = threading.Condition()
+        self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS}
+        self.history: dict[str, list[tuple[int, str, Object]]] = {kind: [] for kind in KINDS}
+        self.version = 0
+        self.created: list[str] = []
+        self.fail: Callable[[str, str], tuple[int, str] | None] = lambda method, path: None
+        self.is_open = True
+
+    # ---- the test's hands
+
+    def node(self, name: str, ready: str = "True", taints: tuple[str, ...] = ()) -> None:
+        status = {"conditions": [{"type": "Ready", "status": ready}]}
+        spec = {"taints": [{"key": taint, "effect": "NoExecute"} for taint in taints]}
+        self.put("nodes", {"metadata": {"name": name}, "spec": spec, "status": status})
+
+    def status(self, name: str, **status: Any) -> None:
+        with self.lock:
+            pod = self.objects["pods"][name]
+            self.put("pods", {**pod, "status": {**pod.get("status", {}), **status}})
+
+    def run(self, name: str) -> None:
+        self.status(name, phase="Running", startTime="2026-01-01T00:00:00Z",
+                    containerStatuses=[{"name": "job", "state": {"running": {}}}])  # fmt: skip
+
+    def finish(self, name: str, code: int = 0, reason: str = "", words: str = "") -> None:
+        ended = {"exitCode": code, "reason": reason or ("Error" if code else "Completed"), "message": words}
+        self.status(name, phase="Failed" if code else "Succeeded", startTime="2026-01-01T00:00:00Z",
+                    containerStatuses=[{"name": "job", "state": {"terminated": ended}}])  # fmt: skip
+        self._sweep(name)
+
+    def put(self, kind: str, thing: Object) -> Object:
+        with self.lock:
+            name = thing["metadata"]["name"]
+            self.version += 1
+            metadata = {"uid": f"uid-{self.version}", "creationTimestamp": "2026-01-01T00:00:00Z", **thing["metadata"]}
+            metadata["resourceVersion"] = str(self.version)
+            kept = {**thing, "metadata": metadata}
+            event = "MODIFIED" if name in self.objects[kind] else "ADDED"
+            self.objects[kind][name] = kept
+            self._note(kind, event, kept)
+            return kept
+
+    def remove(self, kind: str, name: str) -> None:
+        with self.lock:
+            self.version += 1
+            gone = self.objects[kind].pop(name)
+            self._note(
+                kind, "DELETED", {**gone, "metadata": {**gone["metadata"], "resourceVersion": str(self.version)}}
+            )
+
+    def _note(self, kind: str, event: str, thing: Object) -> None:
+        self.history[kind].append((self.version, event, thing))
+        self.lock.notify_all()
+
+    def _sweep(self, name: str) -> None:
+        """A pod that is deleted, free, and was never run or has ended, goes."""
+        pod = self.objects["pods"].get(name)
+        if pod is None or not pod["metadata"].get("deletionTimestamp") or pod["metadata"].get("finalizers"):
+            return
+        if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+            self.remove("pods", name)
+
+    # ---- requests
+
+    def create(self, kind: str, thing: Object) -> tuple[int, Object]:
+        if thing["metadata"]["name"] in self.objects[kind]:
+            return 409, {"reason": "AlreadyExists", "message": "exists"}
+        self.created.append(thing["metadata"]["name"])
+        return 201, self.put(kind, thing)
+
+    def delete(self, kind: str, name: str, body: Object) -> tuple[int, Object]:
+        thing = self.objects[kind].get(name)
+        if thing is None:
+            return 404, {"reason": "NotFound", "message": name}
+        if body.get("preconditions", {}).get("uid", thing["metadata"]["uid"]) != thing["metadata"]["uid"]:
+            return 409, {"reason": "Conflict", "message": "another uid"}
+        if kind != "pods":
+            self.remove(kind, name)
+            return 200, thing
+        metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z", **thing["metadata"]}
+        changed = {**thing, "metadata": metadata}
+        if body.get("gracePeriodSeconds") == 0:
+            changed["status"] = {**thing.get("status", {}), "phase": "Failed", "containerStatuses": []}
+        self.put(kind, changed)
+        self._sweep(name)
+        return 200, changed
+
+    def patch(self, kind: str, name: str, body: Object) -> tuple[int, Object]:
+        thing = self.objects[kind].get(name)
+        if thing is None:
+            return 404, {"reason": "NotFound", "message": name}
+        change = body["metadata"]
+        if change.get("uid", thing["metadata"]["uid"]) != thing["metadata"]["uid"]:
+            return 409, {"reason": "Conflict", "message": "another uid"}
+        metadata = {key: value for key, value in {**thing["metadata"], **change}.items() if value is not None}
+        changed = self.put(kind, {**thing, "metadata": metadata})
+        self._sweep(name)
+        return 200, changed
+
+    def listing(self, kind: str, query: dict[str, str]) -> Object:
+        items = [thing for thing in self.objects[kind].values() if _selected(thing, query)]
+        return {"metadata": {"resourceVersion": str(self.version)}, "items": items}
+
+
+def _selected(thing: Object, query: dict[str, str]) -> bool:
+    for term in filter(None, query.get("labelSelector", "").split(",")):
+        name, equals, value = term.partition("=")
+        found = thing["metadata"].get("labels", {}).get(name)
+        if found is None or (equals and found != value):
+            return False
+    for term in filter(None, query.get("fieldSelector", "").split(",")):
+        path, _, value = term.partition("=")
+        at: Any = thing
+        for word in path.split("."):
+            at = at.get(word, {})
+        if at != value:
+            return False
+    return True
+
+
+@contextmanager
+def paper_cluster() -> Iterator[tuple[Paper, Callable[[], Api]]]:
+    """The cluster, and a way to connect to it."""
+    paper = Paper()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+        def answer(self, code: int, body: Object) -> None:
+            text = json.dumps(body).encode()
+            self.send_response(code)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def respond(self) -> None:
+            parts = urlsplit(self.path)
+            query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+            size = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(size)) if size else {}
+            words = parts.path.split("/")
+            kind = next(word for word in words if word in KINDS)
+            name = words[-1] if words[-1] != kind else ""
+            failed = paper.fail(self.command, parts.path)
+            if failed is not None:
+                self.answer(failed[0], {"kind": "Status", "message": failed[1]})
+            elif query.get("watch"):
+                self.watch(kind, query)
+            else:
+                with paper.lock:
+                    code, found = self.act(kind, name, query, body)
+                self.answer(code, found)
+
+        do_GET = do_POST = do_DELETE = do_PATCH = respond
+
+        def act(self, kind: str, name: str, query: dict[str, str], body: Object) -> tuple[int, Object]:
+            match self.command:
+                case "POST":
+                    return paper.create(kind, body)
+                case "DELETE":
+                    return paper.delete(kind, name, body)
+                case "PATCH":
+                    return paper.patch(kind, name, body)
+            if not name:
+                return 200, paper.listing(kind, query)
+            found = paper.objects[kind].get(name)
+            return (200, found) if found is not None else (404, {"reason": "NotFound", "message": name})
+
+        def watch(self, kind: str, query: dict[str, str]) -> None:
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            version = int(query["resourceVersion"])
+            self.close_connection = True
+            while True:
+                with paper.lock:
+                    while paper.is_open and paper.version <= version:
+                        paper.lock.wait()
+                    if not paper.is_open:
+                        return
+                    events = [
+                        {"type": event, "object": thing}
+                        for number, event, thing in paper.history[kind]
+                        if number > version and _selected(thing, query)
+                    ]
+                    version = paper.version
+                mark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}
+                text = b"".join(json.dumps(event).encode() + b"\n" for event in [*events, mark])
+                try:
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(text), text))
+                except OSError:
+                    return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+
+    def connect() -> Api:
+        configuration = kubernetes.client.Configuration()
+        configuration.host = f"http://127.0.0.1:{server.server_port}"
+        return Api(configuration)
+
+    try:
+        yield paper, connect
+    finally:
+        with paper.lock:
+            paper.is_open = False
+            paper.lock.notify_all()
+        server.shutdown()
+        server.server_close()
+        thread.join()
