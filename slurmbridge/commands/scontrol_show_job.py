@@ -152,7 +152,7 @@ def _needs(job: Job, eyes: Eyes) -> Iterator[str]:
     spec = job.spec
     cores, threads = _star(spec.cores_per_socket), _star(spec.threads_per_core)
     yield (
-        f"NumNodes={node_range(job, eyes)} NumCPUs={text.total_cpus(job)} NumTasks={spec.num_tasks}"
+        f"NumNodes={node_range(job, eyes)} NumCPUs={_cpus(job)} NumTasks={spec.num_tasks}"
         f" CPUs/Task={spec.cpus_per_task} ReqB:S:C:T=0:0:{cores}:{threads}"
     )
     yield f"ReqTRES={tres.render(spec.req_tres) if spec.req_tres else NULL}"
@@ -180,6 +180,12 @@ def _needs(job: Job, eyes: Eyes) -> Iterator[str]:
     )
     if spec.reservation:
         yield f"Reservation={spec.reservation}"
+
+
+def _cpus(job: Job) -> str:
+    """A number, or while it waits a range where one was set."""
+    most = job.spec.max_cpus if job.allocation is None else None
+    return f"{text.total_cpus(job)}" if most is None else f"{text.total_cpus(job)}-{most}"
 
 
 def _text(value: str | None) -> str:

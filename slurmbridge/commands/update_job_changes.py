@@ -200,6 +200,8 @@ def change_tasks(job: Job, tasks: int, context: Context) -> Answer:
         return SlurmErrno.INVALID_CPU_COUNT
     spec = replace(job.spec, num_tasks=tasks, ntasks_given=True)
     cpus = 1 if spec.overcommit else tasks * spec.cpus_per_task
+    if spec.max_cpus is not None and cpus > spec.max_cpus:
+        return SlurmErrno.INVALID_CPU_COUNT
     return replace(job, spec=retally(replace(spec, min_cpus=max(cpus, spec.min_nodes)), context.config))
 
 
@@ -207,7 +209,8 @@ def change_cpus(job: Job, bounds: tuple[int, int], context: Context) -> Answer:
     least, most = bounds
     if not least or (most and most < least):
         return SlurmErrno.INVALID_CPU_COUNT
-    return replace(job, spec=retally(replace(job.spec, min_cpus=least), context.config))
+    spec = replace(job.spec, min_cpus=least, max_cpus=most if most > least else None)
+    return replace(job, spec=retally(spec, context.config))
 
 
 def spec_resources(field: str) -> Callable[[Job, Any, Context], Answer]:
@@ -225,8 +228,11 @@ def change_cpus_per_task(job: Job, count: int, context: Context) -> Answer:
     if not count:
         return SlurmErrno.INVALID_CPU_COUNT
     spec = replace(
-        job.spec, cpus_per_task=count, cpus_per_task_given=True, min_cpus=job.spec.num_tasks * count
-    )  # fmt: skip
+        job.spec,
+        cpus_per_task=count,
+        cpus_per_task_given=True,
+        min_cpus=min(job.spec.num_tasks * count, job.spec.max_cpus or UNLIMITED),
+    )
     return replace(job, spec=retally(spec, context.config))
 
 
@@ -371,7 +377,7 @@ def change_requeue(job: Job, value: bool, context: Context) -> Answer:
 
 def output_in(field: str) -> Callable[[Job, str, Context], Answer]:
     def apply(job: Job, text: str, context: Context) -> Answer:
-        joined = not text.startswith("/") and job.spec.work_dir.startswith("/")
+        joined = bool(text) and not text.startswith("/") and job.spec.work_dir.startswith("/")
         path = f"{job.spec.work_dir}/{text}" if joined else text
         return _spec(job, request=replace(job.spec.request, **{field.replace("_", ""): text}), **{field: path})
 

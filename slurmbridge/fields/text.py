@@ -169,7 +169,10 @@ def stdio_path(job: Job, stream: str, *, expand: bool) -> str | None:
         default = "slurm-%A_%a.out" if job.array_job_id else "slurm-%j.out"
         given = spec.request.stdout if stream == "stdout" else pattern
         return pattern if given is not None else default
-    return posixpath.join(spec.work_dir, filenames.expand(pattern, filename_values(job)))
+    path = filenames.expand(pattern, filename_values(job))
+    if not pattern or pattern.startswith(f"{spec.work_dir}/"):  # a folder that an update named may be relative
+        return path
+    return posixpath.join(spec.work_dir, path)
 
 
 def filename_values(job: Job) -> dict[str, str]:

@@ -94,6 +94,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     cpus_per_task: int = 1
     cpus_per_task_given: bool = False
     min_cpus: int = 1  # NumCPUs while pending
+    max_cpus: int | None = None  # as an update said (NumCPUs=2-4): tasks do not go beyond
     ntasks_per_node: int = 0  # 0 = not given, as are the next ones
     ntasks_per_socket: int = 0
     ntasks_per_core: int = 0

@@ -242,3 +242,13 @@ def test_an_end_time_becomes_the_limit_of_a_running_job() -> None:
     run = running(13, ("n1",), time_limit=30)
     assert run.start_time is not None
     assert changed(run, ("EndTime", int(run.start_time) + 1200)).spec.time_limit == 20
+
+
+def test_tasks_stay_within_a_range_of_cpus() -> None:
+    ranged = changed(job(12), ("NumCPUs", (2, 4)))
+    assert (ranged.spec.min_cpus, ranged.spec.max_cpus) == (2, 4)
+    assert update(ranged, ("NumTasks", 6)) is SlurmErrno.INVALID_CPU_COUNT
+    more = changed(ranged, ("NumTasks", 4), ("CPUsPerTask", 2))
+    assert (more.spec.min_cpus, more.spec.num_tasks) == (4, 4)
+    assert update(ranged, ("NumCPUs", (0, 0))) is SlurmErrno.INVALID_CPU_COUNT
+    assert changed(ranged, ("NumCPUs", (3, 3))).spec.max_cpus is None
