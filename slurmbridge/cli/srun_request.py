@@ -194,6 +194,7 @@ def build(command: Command, env: dict[str, str], cwd: str, umask: int) -> dict[s
         "immediate": "immediate" in options,
         "mpi": mpi,
         "preserve_env": "preserve-env" in options,
+        "gpu_bind": options.get("gpu-bind"),
         "append": (options.get("open-mode") or "").startswith("a"),
         "task_prolog": options.get("task-prolog"),
         "task_epilog": options.get("task-epilog"),

@@ -56,14 +56,14 @@ def _run(call: Call, site: Site) -> Command:
 def _check(who: Speaker, drafts: tuple[Draft, ...], line: CommandLine) -> Steps:
     """What srun refuses before it asks for anything."""
     values = drafts[0].values
-    if not all(line.programs) and not values.get("test_only"):
-        yield from complain(who, fatal(NO_COMMAND))
     if "relative" in drafts[0].typed:
         yield from complain(who, fatal("--relative option invalid for job allocation request"))
     mpi = str(values.get("mpi") or "none").lower()
     if mpi == "list":
         yield Print("MPI plugin types are...\n" + "".join(f"\t{name}\n" for name in MPI_TYPES))
         raise Stop(0)
+    if not all(line.programs) and not values.get("test_only"):
+        yield from complain(who, fatal(NO_COMMAND))
     if mpi not in MPI_TYPES:
         lines = (
             ("error", f"MPI: Cannot create context for mpi/{mpi}"),

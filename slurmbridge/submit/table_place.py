@@ -72,7 +72,7 @@ OPTIONS: tuple[Option, ...] = (
            section=GENERAL, meta="type", help="distribution of tasks over nodes, sockets and cores"),
     Option(long="exclude", short="x", field="exclude", kind="exclude", rest="excluded_nodes",
            section=WHERE, meta="hosts...", help="nodes that must not be used"),
-    Option(long="gpu-bind", field="gpu_bind", kind="gpu_bind", het=True, rest="tres_bind", end=RECORDED, why=_BIND,
+    Option(long="gpu-bind", field="gpu_bind", kind="gpu_bind", het=True, rest="tres_bind",
            section=GPUS, meta="...", help="task to gpu binding options"),
     Option(long="gpu-fraction", field="gpu_fraction_milli", kind="gpu_fraction", het=True, bridge=True,
            section=BRIDGE, meta="0.5", help="share of each device"),

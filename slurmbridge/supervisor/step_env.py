@@ -93,6 +93,8 @@ def part_of(
             own.update(visible(mine))
             own["SLURM_STEP_GPUS"] = own["CUDA_VISIBLE_DEVICES"]
             own["SLURMD_TRES_BIND"] = f"gres/gpu:per_task:{per_task}"
+        elif (narrowed := bound(str(request.get("gpu_bind") or ""), devices, local)) is not None:
+            own.update(visible(narrowed))
         if request.get("mpi") == "pmi2":
             own.update(PMI_RANK=str(number), PMI_SIZE=str(total), PMI_JOBID=f"{header['job']}.{step.step}")
         tasks.append({"id": number, "argv": multi[number] if multi else request["argv"], "env": own})
@@ -118,6 +120,25 @@ def part_of(
 def _launch_address(header: dict[str, Any], request: dict[str, Any]) -> str:
     """Where srun was typed: it says so itself when that is outside of the job, else on its first node."""
     return str(request.get("launch_address") or header.get("address_of_node") or "127.0.0.1")
+
+
+def bound(binding: str, devices: tuple[int, ...], local: int) -> tuple[int, ...] | None:
+    """Devices of the node's task of that number under srun --gpu-bind; None: all of the step's."""
+    kind, _, text = binding.lower().removeprefix("verbose,").removeprefix("quiet,").partition(":")
+    words = [word.partition("*")[0] for word in text.split(",")]
+    if not devices or not text:
+        return None
+    if kind == "single":
+        return (devices[local // max(1, int(text)) % len(devices)],)
+    if kind == "per_task":
+        return devices[local * int(text) : (local + 1) * int(text)] or devices[-int(text) :]
+    word = words[local % len(words)]
+    if kind == "map_gpu":
+        return tuple(device for index, device in enumerate(devices) if index == int(word, 0)) or None
+    if kind == "mask_gpu":
+        mask = int(word, 16)
+        return tuple(device for index, device in enumerate(devices) if mask >> index & 1) or None
+    return None
 
 
 def visible(devices: tuple[int, ...]) -> dict[str, str]:

@@ -88,6 +88,7 @@ _KINDS: dict[str, Callable[[object], bool]] = {
     "gpus": _count,
     "gpus_per_node": _count,
     "gpus_per_task": _count,
+    "gpu_bind": _text,
     "memory": _count,
     "memory_per_cpu": _count,
     "limit": _seconds,

@@ -64,7 +64,7 @@ OPTIONS = (
     ('external-launcher', '', 'optional', ('SLURM_EXTERNAL_LAUNCHER',), 'external_launcher', 'flag', 'honoured', ''),
     ('extra', '', 'required', (), 'extra', 'text', 'recorded', "Text for the site's own tools; no node filter on extra data is configured."),
     ('extra-node-info', 'B', 'required', (), '', 'extra_node_info', 'recorded', 'CPUs are counted, not pinned, here: which cores of a node a task runs on changes speed alone.'),
-    ('gpu-bind', '', 'required', ('SLURM_GPU_BIND',), 'gpu_bind', 'gpu_bind', 'recorded', 'Every task sees all devices of its job on the node; a binding only narrows that choice.'),
+    ('gpu-bind', '', 'required', ('SLURM_GPU_BIND',), 'gpu_bind', 'gpu_bind', 'honoured', ''),
     ('gpu-fraction', '', 'required', (), 'gpu_fraction_milli', 'gpu_fraction', 'honoured', ''),
     ('gpu-freq', '', 'required', ('SLURM_GPU_FREQ',), 'gpu_freq', 'gpu_freq', 'recorded', 'A clock frequency changes how fast the job computes, not what.'),
     ('gpu-memory', '', 'required', (), 'gpu_memory_mib', 'gpu_memory', 'honoured', ''),

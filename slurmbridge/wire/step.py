@@ -27,7 +27,7 @@ u  all tasks of the part have ended: {"usage"}
 
 Request (all optional but argv, cwd): argv, cwd, umask, name, submit_line, nodes, ntasks, cpus_per_task, per_node,
 nodelist, exclude, relative, distribution, plane, exact, overlap, external, overcommit, immediate, mpi, gpus,
-gpus_per_node, gpus_per_task, launch_address (of an srun outside of the job), hidden (variables that its tasks lack), out,
+gpus_per_node, gpus_per_task, gpu_bind, launch_address (of an srun outside of the job), hidden (variables that its tasks lack), out,
 err, in (node-side patterns), append, rlimits, pty ([rows, columns]: task 0 gets a terminal, the others nothing), log (debug level), client (what srun keeps for itself: label, unbuffered,
 output, error, input, quiet, kill, wait, multi, disable_status).
 """
