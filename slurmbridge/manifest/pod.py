@@ -23,15 +23,6 @@ STAYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 """Taints of a node that is silent: whether its pods go is decided here, not by a timer of the cluster."""
 
 
-class Described(msgspec.Struct, frozen=True, kw_only=True):
-    """What people see of a job in its pods; any text."""
-
-    partition: str
-    job_name: str = ""
-    account: str = ""
-    comment: str = ""
-
-
 class RunObjects(msgspec.Struct, frozen=True, kw_only=True):
     """All that is made for a run."""
 
@@ -44,9 +35,7 @@ def build(
     template: PodTemplate,
     site: PodSite,
     container: Settled,
-    described: Described,
     *,
-    epoch: str,
     devices: Sequence[tuple[str, ...]] = (),
     kinds: Mapping[str, Mapping[int, str]] | None = None,
 ) -> RunObjects:
@@ -55,13 +44,13 @@ def build(
     is_gang = len(launch.nodes) > 1
     pods = tuple(
         pod_names.sealed(
-            _pod(launch, node, template, site, container, described, hosts[node.rank], is_gang,
+            _pod(launch, node, template, site, container, hosts[node.rank], is_gang,
                  devices[node.rank] if devices else (), (kinds or {}).get(node.node)),
-            epoch,
+            launch.epoch,
         )
         for node in launch.nodes
     )  # fmt: skip
-    return RunObjects(pods=pods, service=pod_names.sealed(_service(launch, site), epoch) if is_gang else None)
+    return RunObjects(pods=pods, service=pod_names.sealed(_service(launch, site), launch.epoch) if is_gang else None)
 
 
 def _pod(
@@ -70,7 +59,6 @@ def _pod(
     template: PodTemplate,
     site: PodSite,
     container: Settled,
-    described: Described,
     host: str,
     is_gang: bool,
     uuids: tuple[str, ...],
@@ -102,8 +90,8 @@ def _pod(
     if template.runtime_class_name:
         spec["runtimeClassName"] = template.runtime_class_name
     texts = {
-        pod_names.JOB_NAME: described.job_name, pod_names.USER: launch.user, pod_names.ACCOUNT: described.account,
-        pod_names.PARTITION: described.partition, pod_names.COMMENT: described.comment,
+        pod_names.JOB_NAME: launch.job_name, pod_names.USER: launch.user, pod_names.ACCOUNT: launch.account,
+        pod_names.PARTITION: launch.partition, pod_names.COMMENT: launch.comment,
         pod_names.RANKS: str(len(launch.nodes)),
     }  # fmt: skip
     return {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from slurmbridge.model.pods import ContainerWish
+
 
 class RunKey(msgspec.Struct, frozen=True):
     job_id: int
@@ -61,3 +63,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     max_tasks_per_node: int = 512  # of a step
     max_steps: int = 40_000
     node_cpus: tuple[tuple[str, int], ...] = ()
+    # of runs that are pods
+    epoch: str = ""  # of this start: tells its pods from those of an earlier life of the same job and restart
+    partition: str = ""
+    job_name: str = ""
+    account: str = ""
+    comment: str = ""
+    container: ContainerWish = ContainerWish()

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from slurmbridge.manifest import pod_names
-from slurmbridge.manifest.pod import Described, RunObjects, build
+from slurmbridge.manifest.pod import RunObjects, build
 from slurmbridge.manifest.pod_container import Bind, Settled
 from slurmbridge.manifest.pod_devices import holder, uuids_of
 from slurmbridge.manifest.pod_env import in_pods
@@ -26,7 +26,7 @@ def launch(*nodes: LaunchNode, **changes: Any) -> Launch:
         "key": RunKey(12, 1), "uid": 1001, "gid": 100, "groups": (100, 2000, 50), "user": "alice", "home": "/home/alice",
         "shell": "/bin/bash", "nodes": nodes or (LaunchNode(rank=0, node="n1", cpus=4, memory_mib=2048),), "script": b"#!",
         "work_dir": "/home/alice", "umask": 0o022, "std_in": "/dev/null", "std_out": "o", "std_err": "", "append": False,
-        "pattern_values": (), "kill_wait_s": 30,
+        "pattern_values": (), "kill_wait_s": 30, "epoch": "5", "partition": "gpu", "job_name": "Tom's job",
     }  # fmt: skip
     return Launch(**{**values, **changes})
 
@@ -38,7 +38,7 @@ def built(
     given: Launch, template: PodTemplate = PodTemplate(image="base"), site: PodSite = SITE, **more: Any
 ) -> RunObjects:
     container = more.pop("container", Settled(image=template.image))
-    return build(given, template, site, container, Described(partition="gpu", job_name="Tom's job"), epoch="5", **more)
+    return build(given, template, site, container, **more)
 
 
 def pod(*args: Any, **more: Any) -> Object:

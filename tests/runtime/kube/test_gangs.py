@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from slurmbridge.manifest.pod import Described, RunObjects, build
+from slurmbridge.manifest.pod import RunObjects, build
 from slurmbridge.manifest.pod_container import Settled
 from slurmbridge.manifest.pod_site import PodSite
 from slurmbridge.model.pods import PodTemplate
@@ -86,8 +86,8 @@ def run(rule: Callable[[], Awaitable[None]], bench: Bench) -> None:
 
 def objects(ranks: int, image: str = "base") -> RunObjects:
     nodes = tuple(LaunchNode(rank=rank, node=f"n{rank}", cpus=1) for rank in range(ranks))
-    launch = launch_of(KEY, b"#!/bin/sh\n", uid=1000, nodes=nodes)
-    return build(launch, PodTemplate(image=image), SITE, Settled(image=image), Described(partition="p"), epoch="5")
+    launch = launch_of(KEY, b"#!/bin/sh\n", uid=1000, nodes=nodes, epoch="5")
+    return build(launch, PodTemplate(image=image), SITE, Settled(image=image))
 
 
 def test_a_gang_is_made_with_rank_0_last(bench: Bench) -> None:
