@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from slurmbridge.manifest import pod_names
 from slurmbridge.manifest.pod import RunObjects
 from slurmbridge.model.run import RunKey
-from slurmbridge.reconcile.observed import Life, SeenPod, SeenService
+from slurmbridge.reconcile.observed import Life, NodeState, SeenPod, SeenService
 from slurmbridge.reconcile.plan import (
     Action,
     CreatePod,
@@ -120,6 +120,9 @@ class Gangs:
         """The pods of a run, known or not."""
         return tuple(self._sights.pods(key))
 
+    def node_state(self, name: str) -> NodeState:
+        return self._sights.node_state(name)
+
     def adopt(self, running: Sequence[RunKey]) -> None:
         """After a start: these runs go on as they were found; the others are nobody's, unless `begin` follows at once."""
         for key in running:
@@ -129,8 +132,9 @@ class Gangs:
             self._look_soon(key, 0.0)
 
     def begin(self, key: RunKey, objects: RunObjects, epoch: str) -> None:
-        """Make all objects of a run. The same call again changes nothing."""
-        if key in self._runs:
+        """Make all objects of a run, or find them made. The same call again changes nothing."""
+        known = self._runs.get(key)
+        if known is not None and known.wish.goal is not Goal.RUN:
             return
         wish = Wish(
             key=key,

@@ -95,7 +95,7 @@ def service_of(service: Object, key: RunKey) -> SeenService:
     )
 
 
-def node_state(node: Node | None) -> NodeState:
+def state_of(node: Node | None) -> NodeState:
     """None: the node was asked for, and there is no such object."""
     if node is None:
         return NodeState.GONE

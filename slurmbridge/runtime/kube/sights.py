@@ -20,7 +20,7 @@ from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.faults import ApiFault, Kind
 from slurmbridge.runtime.kube.mirror import Change
 from slurmbridge.runtime.kube.objects import Listing, Meta, Node, Object
-from slurmbridge.runtime.kube.seen import RunPod, Warned, key_of, node_state, pod_of, service_of
+from slurmbridge.runtime.kube.seen import RunPod, Warned, key_of, pod_of, service_of, state_of
 from slurmbridge.runtime.kube.watching import Follower
 from slurmbridge.runtime.kube.writes import Made
 
@@ -96,7 +96,7 @@ class Sights:
 
     def pods(self, key: RunKey) -> list[SeenPod]:
         pods = [
-            pod_of(pod, key, self._state_of(pod.spec.node_name), self._warned.get(pod.metadata.uid, Warned()))
+            pod_of(pod, key, self.node_state(pod.spec.node_name), self._warned.get(pod.metadata.uid, Warned()))
             for pod in self._pods.get(key, {}).values()
         ]
         names, made = {pod.name for pod in pods}, self._made.get(key, {})
@@ -160,7 +160,7 @@ class Sights:
             self._tell_changed(key)
 
     def _nodes_changed(self, changes: Sequence[Change[Node]]) -> None:
-        self._nodes_are({change.key[1]: node_state(change.after) for change in changes})
+        self._nodes_are({change.key[1]: state_of(change.after) for change in changes})
 
     def _nodes_are(self, states: dict[str, NodeState]) -> None:
         moved = {name for name, state in states.items() if self._nodes.get(name) is not state}
@@ -171,7 +171,7 @@ class Sights:
 
     # ---- what is asked
 
-    def _state_of(self, node: str) -> NodeState:
+    def node_state(self, node: str) -> NodeState:
         state = self._nodes.get(node)
         if state is None and node and self._node_follower.mirror.version and node not in self._asked:
             self._asked[node] = self._clock()

@@ -28,6 +28,7 @@ class Paper:
         self.objects: dict[str, dict[str, Object]] = {kind: {} for kind in KINDS}
         self.history: dict[str, list[tuple[int, str, Object]]] = {kind: [] for kind in KINDS}
         self.version = 0
+        self.made = "2026-01-01T00:00:00Z"  # when everything was made
         self.created: list[str] = []
         self.fail: Callable[[str, str], tuple[int, str] | None] = lambda method, path: None
         self.is_open = True
@@ -58,7 +59,7 @@ class Paper:
         with self.lock:
             name = thing["metadata"]["name"]
             self.version += 1
-            metadata = {"uid": f"uid-{self.version}", "creationTimestamp": "2026-01-01T00:00:00Z", **thing["metadata"]}
+            metadata = {"uid": f"uid-{self.version}", "creationTimestamp": self.made, **thing["metadata"]}
             metadata["resourceVersion"] = str(self.version)
             kept = {**thing, "metadata": metadata}
             event = "MODIFIED" if name in self.objects[kind] else "ADDED"

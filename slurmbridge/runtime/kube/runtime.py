@@ -1,0 +1,313 @@
+"""Runs as pods: their objects are `gangs`' business, their supervisors dial in, and here the two come together.
+
+A supervisor that is new says hello without a token and gets its launch; one that comes back has its token. What a run
+became is told once: by its supervisor, else by the last words in its pod, else by what the cluster says of the pods.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable, Mapping, Sequence
+
+from slurmbridge.manifest.pod import build
+from slurmbridge.manifest.pod_container import settle
+from slurmbridge.manifest.pod_env import in_pods
+from slurmbridge.manifest.pod_names import host_names
+from slurmbridge.manifest.pod_resources import shares_devices
+from slurmbridge.manifest.pod_site import PodSite
+from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.pods import PodTemplate
+from slurmbridge.reconcile.observed import NodeState, SeenPod
+from slurmbridge.reconcile.plan import was_begun
+from slurmbridge.reconcile.trouble import Trouble
+from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
+from slurmbridge.runtime.kube.headers import launch_payload
+from slurmbridge.runtime.local.channel import Channel
+from slurmbridge.runtime.local.reports import report_of
+from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
+from slurmbridge.wire import supervisor as wire
+
+PROVED = 1 << 30
+"""Sequence number of reports made here: above any that a supervisor gives."""
+PARTING_S = 10.0
+"""From the end of one pod of a gang until the others are ended too."""
+UNWANTED_S = 60.0
+
+
+class Run:
+    """What the daemon's process remembers of a run."""
+
+    __slots__ = (
+        "channels",
+        "host_names",
+        "is_ended",
+        "is_launched",
+        "key",
+        "launch",
+        "pending",
+        "timer",
+        "token",
+        "why",
+    )
+
+    def __init__(self, key: RunKey) -> None:
+        self.key = key
+        self.launch: Launch | None = None  # None: it was found
+        self.host_names: tuple[str, ...] = ()
+        self.token = ""
+        self.channels: dict[int, Channel] = {}
+        self.pending: list[tuple[bytes, bytes]] = []  # for a supervisor that has not dialled in yet
+        self.is_launched = False  # rank 0 has its launch, or had it when it was found
+        self.is_ended = False
+        self.why: tuple[str, str] = ("", "")  # why it has to end, and a message, as far as decided here
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class KubeRuntime:
+    """See `runtime.protocol`. `templates`: of partitions; `base`: of those that have none."""
+
+    def __init__(
+        self, api: Api, site: PodSite, templates: Mapping[str, PodTemplate], base: PodTemplate,
+        clock: Callable[[], float], *, parting_s: float = PARTING_S,
+    ) -> None:  # fmt: skip
+        self._site, self._templates, self._base, self._clock = site, templates, base, clock
+        self._parting_s = parting_s
+        self._gangs = Gangs(api, site.instance, site.namespace, self._hear, clock)
+        self._runs: dict[RunKey, Run] = {}
+        self._listener: Callable[[Report], None] = lambda report: None
+        self._nodes: tuple[str, ...] = ()
+
+    async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
+        """Follow the cluster. `daemon_addr` is for commands in jobs; supervisors dial `site.daemon`."""
+        self._loop = asyncio.get_running_loop()
+        self._listener = listener
+        self.reconfigure(config)
+        await self._gangs.start()
+
+    def reconfigure(self, config: ClusterConfig) -> None:
+        self._nodes = tuple(node.name for node in config.nodes)
+
+    async def adopt(self, expected: Sequence[RunKey]) -> None:
+        found = [key for key in expected if was_begun(self._gangs.found(key))]
+        for key in found:
+            run = self._runs.setdefault(key, Run(key))
+            run.is_launched = True
+        self._gangs.adopt(found)
+        for key in expected:
+            if key not in self._runs:
+                # launched at once or not, before what is left of it counts as nobody's
+                self._listener(Lost(key=key, sequence=PROVED, time=self._clock(), message=NEVER_STARTED))
+
+    def launch(self, launch: Launch) -> None:
+        """Make its pods; what cannot be made is reported as a launch that failed."""
+        run = self._runs.setdefault(launch.key, Run(launch.key))
+        if run.launch is not None:
+            return
+        template = self._templates.get(launch.partition, self._base)
+        container = settle(launch.container, template, launch.home)
+        if not isinstance(container, str) and any(shares_devices(node) for node in launch.nodes):
+            container = "parts of devices cannot be given to pods"
+        run.launch, run.token = launch, secrets.token_hex(16)
+        if isinstance(container, str):
+            self._loop.call_soon(self._end_report, run, "launch", container)
+            return
+        run.host_names = host_names([node.node for node in launch.nodes])
+        objects = build(launch, template, self._site, container)
+        inside = in_pods(launch, run.host_names, host_software=template.host_software, named=container.env_names)
+        run.launch = inside
+        self._gangs.begin(launch.key, objects, launch.epoch)
+
+    # ---- supervisors
+
+    def welcome(self, sock: socket.socket, key: RunKey, rank: int, token: str) -> None:
+        """A supervisor dialled in whose pod was proved to be of this run and rank. The socket is the runtime's from here."""
+        run = self._runs.get(key)
+        is_new = not token
+        if run is None or (not is_new and run.token and not secrets.compare_digest(token, run.token)):
+            self._refuse(sock)
+            return
+        if is_new and run.launch is None:  # it was found, and had not begun: its launch is asked for again
+            run.is_launched = False
+            self._listener(Lost(key=key, sequence=PROVED, time=self._clock(), message=NEVER_STARTED))
+            if run.launch is None:
+                self._refuse(sock)
+                return
+        run.token = run.token or token
+        self._attach(run, rank, sock, is_new)
+
+    def _attach(self, run: Run, rank: int, sock: socket.socket, is_new: bool) -> None:
+        old = run.channels.pop(rank, None)
+        if old is not None:
+            old.close()
+        channel = Channel(
+            self._loop, sock, lambda kind, load: self._told(run, kind, load), lambda: self._lost(run, rank)
+        )
+        run.channels[rank] = channel
+        if is_new and run.launch is not None:
+            channel.send(wire.LAUNCH, launch_payload(run.launch, rank, run.token, run.host_names))
+        else:
+            channel.send(wire.ACK, wire.encode({"sequence": 0}))
+        if rank == 0:
+            run.is_launched = True
+            for kind, payload in run.pending:
+                channel.send(kind, payload)
+            run.pending.clear()
+
+    def _lost(self, run: Run, rank: int) -> None:
+        """It dials in again, or its pod ends."""
+        run.channels.pop(rank, None)
+
+    def _refuse(self, sock: socket.socket) -> None:
+        channel = Channel(self._loop, sock, lambda kind, load: None, lambda: None)
+        channel.send(wire.UNWANTED)
+        self._loop.call_later(UNWANTED_S, channel.close)
+
+    def _told(self, run: Run, kind: bytes, payload: bytes) -> None:
+        report = report_of(run.key, wire.decode(payload)) if kind == wire.REPORT else None
+        if report is not None:
+            self._report(run, report)
+
+    def _report(self, run: Run, report: Report) -> None:
+        if isinstance(report, (Ended, Lost)):
+            if run.is_ended and report.sequence == PROVED:
+                return
+            run.is_ended = True
+        self._listener(report)
+
+    # ---- orders
+
+    def acknowledge(self, key: RunKey, sequence: int) -> None:
+        run = self._runs.get(key)
+        if run is None:
+            return
+        if 0 in run.channels:
+            run.channels[0].send(wire.ACK, wire.encode({"sequence": sequence}))
+        if run.is_ended:
+            self._gangs.release(key)
+
+    def kill(self, key: RunKey, why: str) -> None:
+        run = self._runs.setdefault(key, Run(key))
+        if run.is_ended:
+            return
+        if not run.is_launched:  # there is nobody to tell, and nothing that runs
+            run.why = run.why if run.why[0] else (why, "")
+            self._gangs.end(key)
+            return
+        self._command(key, wire.KILL, wire.encode({"why": why}))
+        wait = run.launch.kill_wait_s if run.launch is not None else 30
+        self._later(run, wait + self._site.grace_s, lambda: self._break(run, (why, "its supervisor did not answer")))
+
+    def signal(self, key: RunKey, signal: int, scope: str, step_id: int | None = None) -> None:
+        self._command(key, wire.SIGNAL, wire.encode({"signal": signal, "scope": scope, "step": step_id}))
+
+    def suspend(self, key: RunKey) -> None:
+        self._command(key, wire.SUSPEND, b"")
+
+    def resume(self, key: RunKey) -> None:
+        self._command(key, wire.RESUME, b"")
+
+    def set_time_limit(self, key: RunKey, limit_s: int | None) -> None:
+        self._command(key, wire.LIMIT, wire.encode({"limit": limit_s}))
+
+    def notify(self, key: RunKey, message: str) -> None:
+        self._command(key, wire.NOTIFY, message.encode("utf-8", "replace"))
+
+    def _command(self, key: RunKey, kind: bytes, payload: bytes) -> None:
+        run = self._runs.get(key)
+        if run is None or run.is_ended:
+            return
+        if 0 in run.channels:
+            run.channels[0].send(kind, payload)
+        else:
+            run.pending.append((kind, payload))
+
+    def step_address(self, key: RunKey) -> str:
+        """The pod of rank 0; who is outside the cluster's network goes through the daemon."""
+        return next((f"pod:{pod.name}" for pod in self._gangs.found(key) if pod.rank == 0), "")
+
+    def sample(self) -> Sequence[NodeSample]:
+        names = self._site.kube_nodes
+        return [
+            NodeSample(node=name, responding=self._gangs.node_state(names.get(name, name)) is NodeState.THERE)
+            for name in self._nodes
+        ]
+
+    async def stop(self, *, end_jobs: bool) -> None:
+        """Let go of everything; `end_jobs`: end what runs first, and wait until it has ended and was acknowledged."""
+        if end_jobs:
+            for key in list(self._runs):
+                self.kill(key, "cancelled")
+            while self._runs:
+                await asyncio.sleep(0.05)
+        for run in self._runs.values():
+            if run.timer is not None:
+                run.timer.cancel()
+            for channel in run.channels.values():
+                channel.close()
+        await self._gangs.stop()
+
+    # ---- news of the pods
+
+    def _hear(self, news: News) -> None:
+        run = self._runs.get(news.key)
+        if run is None:
+            return
+        if isinstance(news, Broken):
+            self._broken(run, news.trouble)
+        elif isinstance(news, Dead):
+            self._dead(run, news.pods)
+        elif isinstance(news, Cleared):
+            self._forget(run)
+
+    def _broken(self, run: Run, trouble: Trouble | None) -> None:
+        """Without a trouble its pods have ended by themselves: the last of them gets a moment to do so too."""
+        if trouble is not None:
+            self._break(run, (trouble.why, trouble.message))
+        elif all(pod.is_dead for pod in self._gangs.found(run.key)):
+            self._break(run, ("", ""))
+        else:
+            self._later(run, self._parting_s, lambda: self._break(run, ("", "")))
+
+    def _break(self, run: Run, why: tuple[str, str]) -> None:
+        run.why = run.why if run.why[0] else why
+        self._gangs.end(run.key)
+
+    def _dead(self, run: Run, pods: Sequence[SeenPod]) -> None:
+        if run.is_ended:
+            return
+        words = next((pod.last_words for pod in pods if pod.rank == 0), "")
+        report = _read_words(run.key, words)
+        if report is not None:
+            self._report(run, report)
+        elif run.why[0]:
+            self._end_report(run, *run.why)
+        else:
+            text = "its pods ended without a word"
+            self._report(run, Lost(key=run.key, sequence=PROVED, time=self._clock(), message=text))
+
+    def _end_report(self, run: Run, why: str, message: str) -> None:
+        self._report(run, Ended(key=run.key, sequence=PROVED, time=self._clock(), status=0, why=why, message=message))
+
+    def _later(self, run: Run, seconds: float, call: Callable[[], None]) -> None:
+        if run.timer is not None:
+            run.timer.cancel()
+        run.timer = self._loop.call_later(seconds, call)
+
+    def _forget(self, run: Run) -> None:
+        if run.timer is not None:
+            run.timer.cancel()
+        for channel in run.channels.values():
+            channel.close()
+        self._runs.pop(run.key, None)
+
+
+def _read_words(key: RunKey, words: str) -> Report | None:
+    """The exit record that a supervisor left in its pod."""
+    try:
+        report = report_of(key, wire.decode(words.encode())) if words else None
+    except (ValueError, KeyError, TypeError):
+        return None
+    return report if isinstance(report, Ended) else None

@@ -1,0 +1,285 @@
+"""Pods keep the contract of all runtimes: on a cluster on paper, with supervisors that only pretend to run scripts."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import socket
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from slurmbridge.manifest.pod_site import PodSite
+from slurmbridge.model.pods import ContainerWish, PodTemplate
+from slurmbridge.model.run import LaunchNode
+from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.runtime import KubeRuntime
+from slurmbridge.runtime.memory import MemoryRuntime
+from slurmbridge.runtime.protocol import Ended, Lost, Report, RunKey, Started
+from slurmbridge.wire import supervisor as wire
+from slurmbridge.wire.client import Decoder, frame
+from tests.runtime.contract import CONFIG, Contract, launch_of
+from tests.runtime.kube.paper import Paper, paper_cluster
+
+RULES = [name for name, rule in inspect.getmembers(Contract, inspect.isfunction) if name.startswith("test_")]
+SITE = PodSite(instance="t", namespace="jobs", daemon="ctl:1", supervisor_image="sb", grace_s=1)
+TICK_S = 0.02
+
+
+class Supervisor:
+    """In a pod on paper: it dials in, gets its launch, and a runtime without processes says what becomes of the script."""
+
+    def __init__(self, bench: KubeBench, name: str, key: RunKey, rank: int) -> None:
+        self.bench, self.name, self.key, self.rank = bench, name, key, rank
+        self.inner = MemoryRuntime()
+        self.token, self.record = "", ""
+        self.is_done = False
+        self.unacknowledged: dict[int, bytes] = {}
+
+    async def live(self) -> None:
+        await self.inner.start(self._report, CONFIG, daemon_addr="")
+        while not self.is_done:
+            ours, theirs = socket.socketpair()
+            ours.setblocking(False)
+            self.bench.runtime.welcome(theirs, self.key, self.rank, self.token)
+            with ours:
+                await self._talk(ours)
+
+    async def _talk(self, sock: socket.socket) -> None:
+        self.socket, decoder, before = sock, Decoder(wire.MAX_FRAME), time.monotonic()
+        for payload in self.unacknowledged.values():
+            sock.send(frame(wire.REPORT, payload))
+        while not self.is_done:
+            await asyncio.sleep(TICK_S)
+            try:
+                data = sock.recv(1 << 20)
+                if not data:
+                    return
+                for kind, payload in decoder.feed(data):
+                    self._command(kind, payload)
+            except BlockingIOError:
+                pass
+            except OSError:
+                return
+            now = time.monotonic()
+            self.inner.advance(now - before)
+            before = now
+
+    def _command(self, kind: bytes, payload: bytes) -> None:
+        value = wire.decode(payload) if payload and kind not in (wire.LAUNCH, wire.NOTIFY) else {}
+        match kind:
+            case wire.LAUNCH:
+                header, script, _, _ = wire.decode_launch(payload)
+                self.token = header["token"]
+                if self.rank == 0:
+                    self.inner.launch(
+                        launch_of(self.key, script if header["batch"] else None, kill_wait_s=header["kill_wait"],
+                                  time_limit_s=header["time_limit"])
+                    )  # fmt: skip
+            case wire.KILL:
+                self.inner.kill(self.key, value["why"])
+            case wire.SUSPEND:
+                self.inner.suspend(self.key)
+            case wire.RESUME:
+                self.inner.resume(self.key)
+            case wire.LIMIT:
+                self.inner.set_time_limit(self.key, value["limit"])
+            case wire.ACK:
+                for sequence in [each for each in self.unacknowledged if each <= value["sequence"]]:
+                    del self.unacknowledged[sequence]
+                self.is_done = bool(self.record) and not self.unacknowledged
+            case wire.UNWANTED:
+                self.is_done = True
+
+    def _report(self, report: Report) -> None:
+        if isinstance(report, Started):
+            value: dict[str, Any] = {"kind": "started", "time": report.time}
+        else:
+            assert isinstance(report, Ended)
+            steps = [
+                {"step_id": step.step_id, "name": step.name, "state": step.state.name, "start": step.start_time,
+                 "end": step.end_time, "nodes": list(step.nodes), "exit": step.exit_code}
+                for step in report.steps
+            ]  # fmt: skip
+            value = {"kind": "ended", "time": report.time, "status": report.status, "why": report.why, "steps": steps}
+        value["sequence"] = report.sequence
+        payload = self.unacknowledged[report.sequence] = wire.encode(value)
+        if value["kind"] == "ended":
+            self.record = payload.decode()
+            self.is_done = self.bench.is_mute
+        if not self.bench.is_mute:
+            self.socket.send(frame(wire.REPORT, payload))
+
+
+class KubeBench:
+    def __init__(self, paper: Paper, connect: Callable[[], Api]) -> None:
+        self.paper, self.connect = paper, connect
+        paper.made = datetime.now(UTC).isoformat()
+        self.reports: list[Report] = []
+        self.is_mute = False  # supervisors cannot reach the daemon with what they have to say
+        self.answers = True  # the daemon stores reports
+        self._supervisors: dict[str, asyncio.Task[None]] = {}
+
+    async def start(self) -> None:
+        self.runtime = KubeRuntime(self.connect(), SITE, {}, PodTemplate(image="base"), time.time, parting_s=0.1)
+        await self.runtime.start(self._hear, CONFIG, daemon_addr="unix:/nowhere")
+
+    def _hear(self, report: Report) -> None:
+        self.reports.append(report)
+        if self.answers and not isinstance(report, Lost):
+            self.runtime.acknowledge(report.key, report.sequence)
+
+    async def kubelets(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            for name, pod in list(self.paper.objects["pods"].items()):
+                task = self._supervisors.get(pod["metadata"]["uid"])
+                if task is None:
+                    self.paper.run(name)
+                    labels = pod["metadata"]["labels"]
+                    key = RunKey(int(labels["slurmbridge.io/job"]), int(labels["slurmbridge.io/restart"]))
+                    who = Supervisor(self, name, key, int(labels["slurmbridge.io/rank"]))
+                    self._supervisors[pod["metadata"]["uid"]] = asyncio.create_task(self._pod(who))
+                elif pod["metadata"].get("deletionTimestamp") and not task.done():
+                    task.cancel()
+
+    async def _pod(self, supervisor: Supervisor) -> None:
+        try:
+            await supervisor.live()
+        finally:
+            if supervisor.name in self.paper.objects["pods"]:
+                code = 0 if supervisor.record else 137
+                self.paper.finish(supervisor.name, code, words=supervisor.record)
+
+    def launch(self, job_id: int, script: bytes | None, **changes: Any) -> RunKey:
+        key = RunKey(job_id, 0)
+        self.runtime.launch(launch_of(key, script, epoch="5", **changes))
+        return key
+
+    async def pass_time(self, seconds: float, until: Callable[[], bool]) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not until():
+            await asyncio.sleep(0.01)
+
+    def ends(self) -> list[Ended | Lost]:
+        return [report for report in self.reports if isinstance(report, (Ended, Lost))]
+
+    async def nothing_left(self) -> None:
+        await self.pass_time(5, lambda: not self.paper.objects["pods"] and not self.paper.objects["services"])
+        assert not self.paper.objects["pods"] and not self.paper.objects["services"]
+
+
+@contextmanager
+def benches() -> Iterator[KubeBench]:
+    with paper_cluster() as (paper, connect):
+        for name in ("n1", "n2"):
+            paper.node(name)
+        yield KubeBench(paper, connect)
+
+
+def run(rule: Callable[[KubeBench], Awaitable[None]]) -> None:
+    async def whole(bench: KubeBench) -> None:
+        await bench.start()
+        kubelets = asyncio.create_task(bench.kubelets())
+        try:
+            await rule(bench)
+        finally:
+            kubelets.cancel()
+            for task in bench._supervisors.values():
+                task.cancel()
+            await bench.runtime.stop(end_jobs=False)
+
+    with benches() as bench:
+        asyncio.run(whole(bench))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_contract(rule: str) -> None:
+    async def kept(bench: KubeBench) -> None:
+        await getattr(Contract(), rule)(bench)
+
+    run(kept)
+
+
+GANG = (LaunchNode(rank=0, node="n1", cpus=1), LaunchNode(rank=1, node="n2", cpus=1))
+
+
+def test_a_gang_runs_and_leaves_nothing_behind() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.launch(1, b"exit 3\n", nodes=GANG)
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        (end,) = bench.ends()
+        assert isinstance(end, Ended) and end.status == 3 << 8
+        await bench.nothing_left()
+
+    run(rule)
+
+
+def test_an_end_that_no_connection_told_is_read_from_the_pod() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.is_mute = True
+        bench.launch(1, b"exit 4\n")
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        (end,) = bench.ends()
+        assert isinstance(end, Ended) and (end.status, end.why) == (4 << 8, "exit")
+        await bench.nothing_left()
+
+    run(rule)
+
+
+def test_a_daemon_that_died_finds_its_runs_and_hears_how_they_ended() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.answers = False
+        key = bench.launch(1, b"sleep 1\nexit 5\n")
+        await bench.pass_time(5, lambda: bool(bench.reports))
+        await bench.runtime.stop(end_jobs=False)
+        bench.reports.clear()
+        bench.answers = True
+        await bench.start()
+        await bench.runtime.adopt([key])
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        (end,) = bench.ends()
+        assert isinstance(end, Ended) and end.status == 5 << 8
+        await bench.nothing_left()
+
+    run(rule)
+
+
+def test_a_pod_that_somebody_deletes_ends_its_whole_gang_as_a_failed_node() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.launch(1, b"sleep 60\n", nodes=GANG)
+        await bench.pass_time(5, lambda: bool(bench.reports))
+        pod = bench.paper.objects["pods"]["sb-t-1-0-1"]
+        with bench.paper.lock:
+            bench.paper.delete("pods", "sb-t-1-0-1", {"preconditions": {"uid": pod["metadata"]["uid"]}})
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        (end,) = bench.ends()
+        assert isinstance(end, Ended) and end.why == "node_fail" and "rank 1 on n2" in end.message
+        await bench.nothing_left()
+
+    run(rule)
+
+
+def test_what_pods_cannot_be_is_a_launch_that_failed_with_the_reason() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.launch(1, b"exit 0\n", container=ContainerWish(mounts="/etc:/host"))
+        await bench.pass_time(2, lambda: bool(bench.ends()))
+        (end,) = bench.ends()
+        assert isinstance(end, Ended) and end.why == "launch" and "--container-mounts" in end.message
+        assert not bench.paper.created
+
+    run(rule)
+
+
+def test_nothing_of_a_script_is_in_the_cluster() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.launch(1, b"exit 0 # secret words\n", env=(("TOKEN", "secret words"),))
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        assert "secret words" not in json.dumps(bench.paper.history)
+
+    run(rule)
