@@ -41,6 +41,10 @@ RESERVED = "ReqNodeNotAvail, May be reserved for other job"
 _Key = tuple[int, int, int]
 
 
+IN_VAIN = 4
+"""After so many jobs of a partition whose start lies beyond bf_window nobody else there is promised one in a cycle."""
+
+
 class Mark(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A session's changing parts at one moment."""
 
@@ -78,6 +82,7 @@ class Session:
         self._screened: dict[int, tuple[Ints, PartitionView]] = {}
         self._waiting_for: set[int] = set()
         self._promised: dict[int, int] = {}
+        self._in_vain: dict[int, int] = {}  # by partition: jobs whose start lies too far ahead for a promise
         self._has_promise: set[int] = set()
         self.promised_out: set[int] = set()  # partitions in which nobody else gets a promise
 
@@ -313,12 +318,13 @@ class Session:
         reason = Blocked(Reason.RESOURCES if first else Reason.PRIORITY)
         if self._memo.book is not None and not self._memo.book.reserves(waiting.job):
             return reason, None, ()
-        if waiting.job.job_id in self._has_promise or self._promised.get(view.number, 0) >= self._settings.reserve:
+        if waiting.job.job_id in self._has_promise or view.number in self.promised_out:
             return reason, None, ()
-        self._promised[view.number] = self._promised.get(view.number, 0) + 1
-        if self._promised[view.number] >= self._settings.reserve:
-            self.promised_out.add(view.number)
         found = self.promise(waiting, view)
+        count = self._promised if found is not None else self._in_vain
+        count[view.number] = count.get(view.number, 0) + 1
+        if count[view.number] >= (self._settings.reserve if found is not None else IN_VAIN):
+            self.promised_out.add(view.number)
         if found is None:
             return reason, None, ()
         self._has_promise.add(waiting.job.job_id)
