@@ -6,7 +6,7 @@ UNIT := not slow and not root and not processes
 PURE := $(addprefix tests/,lang sched submit fields wire lifecycle manifest conf commands)
 SOURCES := slurmbridge tests integration docs setup.py
 
-.PHONY: help setup demo test check check-code unit unit-pure unit-rest format integration bench soak replay docs lock clean
+.PHONY: help setup demo test check check-code unit unit-pure unit-rest format integration scenario bench soak replay docs lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -45,6 +45,10 @@ format: setup ## format the code
 
 integration: setup ## recorded answers, kills and everything else that needs processes, root or time
 	$(PY) -m pytest tests -m "slow or root or processes"
+	$(PY) -m pytest integration/cluster integration/kube
+
+scenario: setup ## a few tests on a real Kubernetes, which the first run builds in about ten minutes (root)
+	$(PY) -m pytest integration/cluster integration/kube -m scenario
 
 replay: setup ## recorded answers of a real Slurm (root)
 	$(PY) -m pytest tests/oracle --capture=no

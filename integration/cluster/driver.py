@@ -144,11 +144,11 @@ class Cluster:
         with _alone(places):
             cluster = cls.local(places)
             keeper, nodes = cluster.keeper, cluster.machine_nodes
-            for part in ("kube-scheduler", "kube-controller-manager"):
+            for part in ("kube-scheduler", "kube-controller-manager"):  # first, or they react to what follows
                 keeper.stop(part)
             for name in cluster.parts.settings.node_names():
                 nodes.down(name)
-            for name in sorted(keeper.names(), key=lambda name: name in ("kube-apiserver", "etcd")):
+            for name in keeper.names():
                 if name not in ("kube-apiserver", "etcd"):
                     keeper.stop(name)
             keeper.stop("kube-apiserver", within=5)
@@ -302,6 +302,8 @@ class Cluster:
             program, "paper-nodes", f"--kubeconfig={self.kubeconfig}", f"--count={count}", f"--prefix={prefix}", f"--cpu={cpus}",
             f"--memory={memory}", f"--gpus={gpus}", "--labels=" + ",".join(f"{key}={value}" for key, value in (labels or {}).items()),
         ]  # fmt: skip
+        if self._parts is not None:
+            words.append(f"--every={self._parts.settings.grace_seconds // 4}s")
         names = [f"{prefix}{index:04d}" for index in range(count)]
         with subprocess.Popen(
             list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

@@ -38,6 +38,8 @@ def prepare(places: Places, say: Callable[[str], None] = print) -> None:
     places.cache.mkdir(parents=True, exist_ok=True)
     with (places.cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # whoever comes second finds it done
+        for left in places.cache.glob("*.part-*"):  # of a build that was killed
+            shutil.rmtree(left)
         _install(say)
         for what, folder, build in (
             ("container runtime", places.runtime, runtime.build),
@@ -109,7 +111,7 @@ def _build_program(into: Path) -> None:
     # No C, no git state, no paths: the same text always gives the same file, and the build cache is shared by all checkouts.
     environment = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
     done = subprocess.run(
-        ["nice", "-n", "10", "go", "build", "-trimpath", "-ldflags", " ".join(flags), "-o", into / "cluster", "."],
+        ["nice", "-n", "15", "go", "build", "-trimpath", "-ldflags", " ".join(flags), "-o", into / "cluster", "."],
         cwd=PROGRAM, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:

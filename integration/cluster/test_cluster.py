@@ -21,6 +21,7 @@ def space(cluster: Cluster) -> Iterator[Namespace]:
         yield made
 
 
+@pytest.mark.scenario
 @ours
 def test_a_pod_on_each_node_gets_a_device_of_that_node(cluster: Cluster, space: Namespace) -> None:
     nodes = cluster.nodes
@@ -65,6 +66,7 @@ def test_a_broken_device_leaves_what_can_be_allocated(cluster: Cluster) -> None:
     assert wait_until(lambda: cluster.gpus(node) == whole, 30, 0.2)
 
 
+@pytest.mark.scenario
 @ours
 def test_pods_run_on_while_the_api_server_is_dead_and_are_there_when_it_is_back(
     cluster: Cluster, space: Namespace

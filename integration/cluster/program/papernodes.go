@@ -58,7 +58,7 @@ func keepPaperNodes() int {
 	memory := flags.String("memory", "256Gi", "memory of each")
 	gpus := flags.String("gpus", "0", "nvidia.com/gpu of each")
 	labels := flags.String("labels", "", "labels of each, a=b,c=d")
-	every := flags.Duration("every", 2*time.Second, "time between two heartbeats of a node")
+	every := flags.Duration("every", 10*time.Second, "time between two heartbeats of a node")
 	workers := flags.Int("workers", 32, "requests at the same time")
 	flags.Parse(os.Args[1:])
 

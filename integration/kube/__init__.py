@@ -1,0 +1,1 @@
+"""The Kubernetes runtime against a real cluster."""
