@@ -38,6 +38,7 @@ class FakeDaemon:
 
     def __init__(self, path: Path, *talks: Talk) -> None:
         self.path, self.talks = path, talks
+        self.given: list[list[bytes]] = []
         self.hellos: list[list[bytes]] = []
         self.problems: list[BaseException] = []
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -57,6 +58,9 @@ class FakeDaemon:
                 peer = Peer(connection)
                 try:
                     kind, payload = peer.receive()
+                    while kind == b"G":  # a file that comes along unasked
+                        self.given.append(frames.unpack(payload))
+                        kind, payload = peer.receive()
                     assert kind == b"H"
                     self.hellos.append(frames.unpack(payload))
                     self.talks[min(count, len(self.talks) - 1)](peer)

@@ -32,9 +32,10 @@ def test_only_given_files_are_sent(folder: Path) -> None:
             peer.send(b"O", b"|".join(frames.unpack(peer.receive()[1])) + b"\n")
         peer.send(b"X", b"0")
 
-    with FakeDaemon(folder / "socket", talk), Connection(str(folder / "socket")) as connection:
+    with FakeDaemon(folder / "socket", talk) as daemon, Connection(str(folder / "socket")) as connection:
         answer = connection.run(["sbatch", "job.sh"], cwd="/w", files={"job.sh": b"#!"})
     assert answer.text == "0|/w/job.sh|#!\n2||\n"
+    assert [list(each) for each in daemon.given] == [[b"job.sh", b"/w/job.sh", b"#!"]]
 
 
 def test_a_cut_is_an_error(folder: Path) -> None:

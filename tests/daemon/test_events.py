@@ -55,10 +55,3 @@ async def test_wrong_words_are_refused(made: Site) -> None:
     for words in ("states=bla", "start=bla", "bla=4"):
         answer = await made.run(f"sacctmgr show event {words}")
         assert answer.code == 1 and answer.err, words
-
-
-@rule
-async def test_what_was_deleted_is_not_shown_in_silence(made: Site) -> None:
-    for entity in ("user", "account", "assoc", "qos"):
-        answer = await made.run(f"sacctmgr show {entity} withdeleted", user="root")
-        assert answer.code == 1 and "WithDeleted is not offered" in answer.err
