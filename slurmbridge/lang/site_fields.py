@@ -6,10 +6,11 @@ from typing import Final
 
 SECTIONS: Final = ("defaults", "partitions", "pools", "scheduling")
 POD_FIELDS: Final = (
-    "env", "image", "imagePullSecrets", "nodeSelector", "priorityClassName", "resources", "runtimeClassName",
-    "securityContext", "tolerations", "volumeMounts", "volumes",
+    "env", "hostNetwork", "hostSoftware", "image", "imagePullSecrets", "nodeSelector", "priorityClassName", "resources",
+    "runtimeClassName", "securityContext", "shmMiB", "supervisor", "supervisorImage", "supervisorPath", "tolerations",
+    "volumeMounts", "volumes",
 )  # fmt: skip
-"""Of pods, in Kubernetes' words and shapes."""
+"""Of pods, in Kubernetes' words and shapes where it has the field; how each is read: `site_pods`."""
 DEVICE_FIELDS: Final = ("gpuMemoryReserveMiB", "gpuSharing")
 MEMORY_FIELDS: Final = ("gpuMemoryMiB", "gpuMemoryReserveMiB")
 """Of `defaults`: the memory of each type of GPU, and what the driver keeps of each device."""
