@@ -28,6 +28,7 @@ from slurmbridge.lang.site_fields import (
     SCHEDULING_FIELDS,
     SECTIONS,
 )
+from slurmbridge.lang.site_pods import templates_of
 from slurmbridge.model.cluster import (
     DEFAULT_DEVICE_MIB,
     ClusterConfig,
@@ -38,6 +39,7 @@ from slurmbridge.model.cluster import (
     Pool,
     Scheduling,
 )
+from slurmbridge.model.pods import PodTemplate
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -66,7 +68,7 @@ class DeviceMemory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SiteFile(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the file says that has a meaning on virtual nodes; the rest as notes (file, line, key)."""
+    """Everything the file says; what has no meaning on virtual nodes is also in the notes (file, line, key)."""
 
     file: str
     pools: tuple[DeclaredPool, ...] = ()
@@ -75,6 +77,8 @@ class SiteFile(msgspec.Struct, frozen=True, kw_only=True):
     scheduling: Scheduling = Scheduling()
     memory: DeviceMemory = DeviceMemory()
     notes: tuple[tuple[str, int, str], ...] = ()
+    pods: PodTemplate = PodTemplate()  # of partitions that the file does not name
+    partition_pods: tuple[tuple[str, PodTemplate], ...] = ()
 
 
 class _Reader:
@@ -221,8 +225,11 @@ def read_site(text: str, file: str) -> SiteFile:
             scheduling = reader.scheduling(value)
         else:
             raise reader.wrong(at, f"there is no section '{section}'; sections are {', '.join(SECTIONS)}")
+    pods, partition_pods = templates_of(root, file)
     return SiteFile(
         file=file,
+        pods=pods,
+        partition_pods=tuple(partition_pods.items()),
         pools=tuple(pools),
         placement=placement,
         partitions=tuple(partitions),

@@ -219,8 +219,12 @@ def read_template(fields: yaml.Node | None, file: str, what: str, base: PodTempl
 
 
 def read_templates(text: str, file: str) -> tuple[PodTemplate, dict[str, PodTemplate]]:
-    """`defaults`, and each partition of a file that `site_file.read_site` has found right."""
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    """`defaults`, and each partition of a file that is YAML."""
+    return templates_of(yaml.compose(text, Loader=yaml.SafeLoader), file)
+
+
+def templates_of(root: yaml.Node | None, file: str) -> tuple[PodTemplate, dict[str, PodTemplate]]:
+    """The same of a file's nodes."""
     sections = {key.value: value for key, value in root.value} if isinstance(root, yaml.MappingNode) else {}
     base = read_template(sections.get("defaults"), file, "defaults")
     partitions = sections.get("partitions")
