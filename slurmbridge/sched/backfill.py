@@ -219,7 +219,7 @@ class Horizon:
         times = np.unique(
             np.concatenate([releases.times(), [each.end for each in self.reserved if math.isfinite(each.end)], more])
         )
-        times = times[(times > self._now) & (times <= self._now + window_s)]
+        times = times[(times > self._now) & (times <= self._now + window_s) & np.isfinite(times)]
         low, high = 0, len(times) - 1
         if high < 0:
             return None

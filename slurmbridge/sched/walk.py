@@ -21,6 +21,7 @@ from slurmbridge.sched.market import Market, Preemptible
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.order import ACROSS, Queue
 from slurmbridge.sched.pending import NEVER, NO_CODE
+from slurmbridge.sched.place import Placement
 from slurmbridge.sched.queues import Vector
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
@@ -187,19 +188,32 @@ class Walk:
             return
         at = self.entries.rows[chosen]
         order = np.lexsort((chosen, rows["start"][at], ~(kept[at] != NEVER)))
-        served: set[int] = set()  # of an array one task
+        by_row: dict[int, list[int]] = {}
         for place in chosen[order].tolist():
-            row = self.rows[place]
-            if row in self.done or row in served or not self._has_part(place):
-                continue
+            if self._has_part(place):
+                by_row.setdefault(self.rows[place], []).append(place)
+        for row, places in by_row.items():
+            self._first_of(row, places, is_kept=bool(kept[row] != NEVER))
+
+    def _first_of(self, row: int, places: list[int], *, is_kept: bool) -> None:
+        """One job: where it may start at once comes before where it would only be promised a start."""
+        if len(places) > 1:
+            places.sort(key=lambda place: not self._may_start(place))
+        for place in places:
+            if row in self.done:
+                return
             market, leaf, ask = self._queue_of(place)
-            if kept[row] == NEVER and market is not None and self._yields(place, market, leaf):
+            if not is_kept and market is not None and self._yields(place, market, leaf):
                 continue
             if self.look(place, market, leaf, ask):
-                served.add(row)
-            promised = self.board.promised(row)
-            if promised is not None and kept[row] != NEVER:
-                self.standing.append(Nomination(job_id=self._ids[row], start=promised[0], nodes=promised[1]))
+                return  # of an array one task
+        promised = self.board.promised(row)
+        if promised is not None and is_kept and row not in self.done:
+            self.standing.append(Nomination(job_id=self._ids[row], start=promised[0], nodes=promised[1]))
+
+    def _may_start(self, place: int) -> bool:
+        each = self.waiting(place)
+        return not each.job.het_job_id and isinstance(self.session.attempt(each, self.view(place)), Placement)
 
     def _yields(self, place: int, market: Market, leaf: int) -> bool:
         """Whether a job of its own queue with a more important QOS takes the place of one that was promised a start."""
