@@ -1,6 +1,7 @@
 """Pods that tests make by hand, without the product: small manifests, and waiting for what becomes of them."""
 
 import json
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -61,7 +62,8 @@ class Namespace:
 
 @contextmanager
 def namespace(cluster: Cluster, name: str) -> Iterator[Namespace]:
-    """A namespace in which pods can be made at once."""
+    """A namespace in which pods can be made at once. Its name is made unique: one that goes may take a while."""
+    name = f"{name}-{secrets.token_hex(3)}"
     cluster.kubectl("create", "namespace", name)
     made = Namespace(cluster, name)
 
@@ -73,5 +75,4 @@ def namespace(cluster: Cluster, name: str) -> Iterator[Namespace]:
             raise ClusterError(f"namespace {name} gets no service account")
         yield made
     finally:
-        made.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", "--wait=false")
         cluster.kubectl("delete", "namespace", name, "--wait=false")
