@@ -23,6 +23,8 @@ def cluster() -> Iterator[Cluster]:
         return
     places = Places.here()
     before = places.settings.exists() and Cluster.local(places).is_up
+    if not before:
+        Cluster.down(places)  # what is left of one that was killed
     try:
         yield Cluster.up(places, Settings())
     finally:
