@@ -82,11 +82,17 @@ def test_a_stale_pid_file_names_nobody(tmp_path: Path) -> None:
     assert instance.running_pid(instance.locate(str(tmp_path))) is None
 
 
-@pytest.mark.parametrize("words", [["--kube"], ["--kubeconfig", "x"], ["--site", "x"]])
+@pytest.mark.parametrize("words", [["--kube"], ["--kubeconfig", "x"]])
 def test_what_comes_later_is_refused(daemon: throwaway.Throwaway, words: list[str]) -> None:
     answer = daemon.run(["slurmbridge", "up", *words])
     assert answer.returncode == 1
     assert "virtual nodes only" in answer.stderr
+
+
+def test_a_site_file_that_is_not_there_is_told(daemon: throwaway.Throwaway) -> None:
+    answer = daemon.run(["slurmbridge", "up", "--site", "x"])
+    assert answer.returncode == 1
+    assert "/x: No such file or directory" in answer.stderr
 
 
 def test_check_config_lists_what_has_no_effect(daemon: throwaway.Throwaway) -> None:
@@ -100,7 +106,7 @@ def test_why_tells_what_holds_a_job_and_logs_where_its_output_is(daemon: throwaw
     job = daemon.run(["sbatch", "--parsable", "-H", "-o", "out-%j", "--wrap", "true"]).stdout.strip()
     why = daemon.run(["slurmbridge", "why", job])
     assert (why.returncode, why.stderr) == (0, "")
-    assert why.stdout.startswith(f"{job} PENDING JobHeldUser\n")
+    assert why.stdout.startswith(f"{job} PENDING JobHeldUser: its owner holds it\n")
     assert f"scontrol release {job}" in why.stdout
     assert f"{job} stdout {daemon.work}/out-" in daemon.run(["slurmbridge", "logs", job]).stdout
     assert daemon.run(["slurmbridge", "why", "999999"]).returncode == 1
