@@ -56,6 +56,7 @@ class Plans:
         self.verdicts: dict[int, Verdict] = {}
         self.whole = True  # the planner knows nothing yet
         self.is_urgent = False  # something was freed or changed for many; a job that came is not
+        self._waiting: set[int] = set()  # jobs that may start: where there are none, nothing that ends calls for a plan
         self._jobs: dict[int, Job] = {}
         self._gone: dict[int, None] = {}
         self._nodes: dict[str, None] = {}
@@ -73,14 +74,21 @@ class Plans:
             return
         self._gone.pop(job.job_id, None)
         self._jobs[job.job_id] = job
-        self.wake()
+        if job.is_pending:
+            self._waiting.add(job.job_id)
+        else:
+            self._waiting.discard(job.job_id)
+        if self._waiting:
+            self.wake()
 
     def job_gone(self, job_id: int) -> None:
         self._forget(job_id)
-        self.is_urgent = True
-        self.wake()
+        if self._waiting:
+            self.is_urgent = True
+            self.wake()
 
     def _forget(self, job_id: int) -> None:
+        self._waiting.discard(job_id)
         self._jobs.pop(job_id, None)
         self._gone[job_id] = None
         self.verdicts.pop(job_id, None)
@@ -114,6 +122,8 @@ class Plans:
         if self.whole:
             self.whole = False
             self._jobs.clear()
+            relevant = list(self._relevant(memory.jobs()))
+            self._waiting = {job.job_id for job in relevant if job.is_pending}
             gone, self._gone = tuple(self._gone), {}
             self._nodes.clear()
             return Delta(
@@ -122,7 +132,7 @@ class Plans:
                 accounting=memory.limiting(),
                 partitions=tuple(effective(each, memory.config) for each in memory.partition_list),
                 nodes=tuple(memory.nodes()),
-                jobs=tuple(self._planned(self._relevant(memory.jobs()))),
+                jobs=tuple(self._planned(relevant)),
                 gone=gone,
                 usage=self._faded(),
                 counted=memory.counted,

@@ -61,7 +61,7 @@ class GivingWay:
         self.walk, self.rules, self.session = walk, rules, walk.session
         self.ways = Ways()
         self._failed: set[int] = set()  # group and partition
-        self._served = self._being_served()
+        self._served: set[int] = set()  # jobs for whom others are on their way out
         self._kinds: dict[object, int] = {}
         self._preemptable: dict[int, Preemptable] = {}  # by pool, ALL without pools
         self._payers_of: dict[int, Payers] = {}  # by pool
@@ -73,6 +73,9 @@ class GivingWay:
     def seek(self) -> Ways:
         """Through everything that waits for room."""
         quotas = self.walk.memo.queued.has_quotas
+        if not (quotas or self.rules.enabled):
+            return self.ways
+        self._served = self._being_served()
         if self.walk.markets and (quotas or self.rules.enabled):
             for market in self.walk.markets:
                 self._pool(market)

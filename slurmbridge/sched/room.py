@@ -86,6 +86,11 @@ def device_hold(columns: NodeColumns, row: int, slot: int, milli: int, mib: int)
     return DeviceHold(slot, milli, milli * total // 1000)
 
 
+def is_plain(hold: Hold) -> bool:
+    """Whether it names its CPUs and keeps nobody out: it may come and go without a look at its neighbours."""
+    return bool(hold.mask or not hold.cpus) and not (hold.closes or hold.shares or hold.owner != NO_OWNER)
+
+
 class Room:
     """Free amounts, one row a node."""
 
@@ -158,8 +163,11 @@ class Room:
             self.owners[row] += 1
 
     def give(self, hold: Hold) -> None:
-        """Amounts of a hold come back. Only for rooms without CPU numbers."""
+        """Amounts of a hold come back. With CPU numbers only where nothing on the node shares its CPUs."""
         row = hold.row
+        if self.busy:
+            self.busy[row] &= ~hold.mask
+            self.firm[row] &= ~hold.mask
         if hold.shares:
             self.shared[row] -= hold.cpus
         else:

@@ -26,7 +26,7 @@ from slurmbridge.sched.held import Held, end_of
 from slurmbridge.sched.pending import NEVER, Pending, switch_wait_end
 from slurmbridge.sched.placing import Placing, placing_of
 from slurmbridge.sched.preemption import leaving_at
-from slurmbridge.sched.room import Hold, Room, empty_room, holds_of
+from slurmbridge.sched.room import Hold, Room, empty_room, holds_of, is_plain
 from slurmbridge.sched.shape import Shape, ShapeTable
 from slurmbridge.sched.topology import Near, holds_beside, near_of
 
@@ -323,22 +323,28 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def _with_holds(self, leaving: list[Running], coming: list[Running]) -> tuple[dict[int, Mapping[int, Hold]], Room]:
         on_node, room = dict(self.on_node), self.room.copy()
-        touched: dict[int, dict[int, Hold]] = {}
-        for each in leaving:
-            for hold in each.holds:
-                at = touched.get(hold.row)
-                if at is None:
-                    at = touched[hold.row] = dict(on_node.get(hold.row, {}))
-                at.pop(each.job.job_id, None)
-        for each in coming:
-            for hold in each.holds:
-                at = touched.get(hold.row)
-                if at is None:
-                    at = touched[hold.row] = dict(on_node.get(hold.row, {}))
-                at[each.job.job_id] = hold
-        for row, held in touched.items():
-            on_node[row] = held
-            room.reset_row(self.columns, row, held.values())
+        left: dict[int, dict[int, Hold]] = {}
+        came: dict[int, dict[int, Hold]] = {}
+        for running, by_row in ((leaving, left), (coming, came)):
+            for each in running:
+                for hold in each.holds:
+                    by_row.setdefault(hold.row, {})[each.job.job_id] = hold
+        for row in {**left, **came}:
+            before = on_node.get(row, {})
+            gone, new = left.get(row, {}), came.get(row, {})
+            held = {job_id: hold for job_id, hold in before.items() if job_id not in gone}
+            on_node[row] = held = held | new
+            if (
+                all(map(is_plain, gone.values()))
+                and all(map(is_plain, new.values()))
+                and all(is_plain(hold) for hold in before.values())
+            ):
+                for hold in gone.values():
+                    room.give(hold)
+                for hold in new.values():
+                    room.take(hold)
+            else:
+                room.reset_row(self.columns, row, held.values())
         return on_node, room
 
 
