@@ -22,96 +22,820 @@ def _lines(text: str) -> list[tuple[str, ...]]:
 
 
 SUBMISSIONS: dict[str, list[tuple[str, ...]]] = {
-    "time": _each("--time", "5 1:30 01:02:03 1-02 1-02:03 1-02:03:04 infinite unlimited -2 0:00 00:00:00 0:59 0:61 59 60 61 1440 1441 100000 99999999 "
-                  "4294967295 4294967296 1:60 1:60:60 25:61:00 1-25 1-24:00 0-1 0-0 0-0:0:1 365-0 1-2-3 1-2:3:4:5 :5 5: :: abc 5m 5min 1h 1d +5 5.0 1,5 1e3 0x10 INF Infinite "
-                  "unlimit infinit 10:0 007 1-0:0:30 2:3:59 1-:5 --5"),
-    "timemin": [(f"--time-min={v}", "--time=10") for v in "1 10 11 0 infinite abc 1:00 0:01 1-0 -1".split()] + [("--time-min=5",), ("--time-min=abc",)],
-    "begin": _each("--begin", "now+1 now+60 now+1minute now+1min now+5min now+1hour now+2hours now+1day now+2days now+2weeks now+1second now+1sec now+1s now+1m now+1h "
-                   "now+1month now+1year now+x now+ now- now++1 now+1.5hours noon teatime elevenses tomorrow Tomorrow NOW MIDNIGHT 00:00 23:59 23:59:59 24:00 12:60 12:00:60 "
-                   "12:00am 12:00pm 12am 12pm 0am 13pm 1:30PM 1:30am 01:30 1:30 9 99 2030-01 2030-1-2 2030-13-01 2030-02-30 2030-01-20T 2030-01-20T25:00 2030-01-20T12 2030-01-20T12:34:56Z "
-                   "2030-01-20-12:34 30-01-20 1/20/30 01/20 13/20 1/32 01.20 012030 01202030 010120 0132 20300120 2030/01/20 1.1.30 today+1hour tomorrow+1hour midnight+1 noon+60 "
-                   "teatime+1 1999999999 99999999999 0 -1 abc uptime monday jan ~ now+7days now+90minutes now+4294967295 now-1 now-5minutes now-1day 2031-12-31T23:59:59 12/31/31"),
-    "deadline": [(f"--deadline={v}", *rest) for v in "now+2hours now+10minutes 2030-01-20 tomorrow now-1hour now+5 noon abc 2020-01-01 now+30minutes".split()
-                 for rest in (("--time=5",), ("--time=60",), ())] + [("--deadline=now+1hour", "--time-min=5"), ("--deadline=now+1hour", "--begin=now+2hours", "--time=1"),
-                 ("--deadline=now+1hour", "-p", "gpu"), ("--deadline=now+1day", "--begin=now+1hour", "--time=5")],
-    "mem": _each("--mem", "0 1 1M 1K 1k 1g 1T 1t 1MB 1KB 1TB 1Gb 1gB 1Mb 1GiB 1023K 1025K 500M 16G 15G 17G 64000 64001 512000 512001 1P 1.5G -1 -1G 0G 0M +5 1M1 M 1,000 99999999 4294967295 18446744073709551615 1_000 0x10 1GG 1BB 1B 007 2000MB")
-    + [("--mem", "100M"), ("--mem=1G", "-N2"), ("--mem=1G", "-p", "gpu"), ("--mem=1G", "--exclusive"), ("--mem=0", "--exclusive")],
-    "mempercpu": [(f"--mem-per-cpu={v}", *rest) for v in "1 100 1M 2G 2000 2001 16G 16001 64001 1T -1 1K 1.5G ~ 10x 0".split() for rest in ((), ("-n2",), ("-c4",), ("-n3", "-N2"))],
-    "mempergpu": [(f"--mem-per-gpu={v}", *rest) for v in "1G 100 1 0 16000 64001 -1 1K 1.5".split() for rest in (("-p", "gpu", "--gpus=1"), ("-p", "gpu", "--gpus=2", "-N2"), ("-p", "gpu"), ("-p", "gpu", "--gres=gpu:1"))],
-    "memmix": _lines("--mem=1G --mem-per-cpu=0\n--mem=0 --mem-per-cpu=100\n--mem=1G --mem-per-gpu=100 --gpus=1 -p gpu\n--mem-per-cpu=100 --mem-per-gpu=100 --gpus=1 -p gpu\n"
-                     "--mem-per-gpu=100 --mem=1G -p gpu --gpus=1\n--mem=100 --mem=200\n--mem-per-cpu=1 --mem-per-cpu=2\n--mem-bind=local\n--mem-bind=none\n--mem-bind=bad\n--mem-bind=help\n--mem-bind=rank\n--mem-bind=map_mem:0\n--mem-bind=mask_mem:1\n--mem-bind=prefer\n--mem-bind=verbose,local\n--mem-bind=sort\n--mem-bind=local,prefer"),
+    "time": _each(
+        "--time",
+        "5 1:30 01:02:03 1-02 1-02:03 1-02:03:04 infinite unlimited -2 0:00 00:00:00 0:59 0:61 59 60 61 1440 1441 100000 99999999 "
+        "4294967295 4294967296 1:60 1:60:60 25:61:00 1-25 1-24:00 0-1 0-0 0-0:0:1 365-0 1-2-3 1-2:3:4:5 :5 5: :: abc 5m 5min 1h 1d +5 5.0 1,5 1e3 0x10 INF Infinite "
+        "unlimit infinit 10:0 007 1-0:0:30 2:3:59 1-:5 --5",
+    ),
+    "timemin": [(f"--time-min={v}", "--time=10") for v in "1 10 11 0 infinite abc 1:00 0:01 1-0 -1".split()]
+    + [("--time-min=5",), ("--time-min=abc",)],
+    "begin": _each(
+        "--begin",
+        "now+1 now+60 now+1minute now+1min now+5min now+1hour now+2hours now+1day now+2days now+2weeks now+1second now+1sec now+1s now+1m now+1h "
+        "now+1month now+1year now+x now+ now- now++1 now+1.5hours noon teatime elevenses tomorrow Tomorrow NOW MIDNIGHT 00:00 23:59 23:59:59 24:00 12:60 12:00:60 "
+        "12:00am 12:00pm 12am 12pm 0am 13pm 1:30PM 1:30am 01:30 1:30 9 99 2030-01 2030-1-2 2030-13-01 2030-02-30 2030-01-20T 2030-01-20T25:00 2030-01-20T12 2030-01-20T12:34:56Z "
+        "2030-01-20-12:34 30-01-20 1/20/30 01/20 13/20 1/32 01.20 012030 01202030 010120 0132 20300120 2030/01/20 1.1.30 today+1hour tomorrow+1hour midnight+1 noon+60 "
+        "teatime+1 1999999999 99999999999 0 -1 abc uptime monday jan ~ now+7days now+90minutes now+4294967295 now-1 now-5minutes now-1day 2031-12-31T23:59:59 12/31/31",
+    ),
+    "deadline": [
+        (f"--deadline={v}", *rest)
+        for v in "now+2hours now+10minutes 2030-01-20 tomorrow now-1hour now+5 noon abc 2020-01-01 now+30minutes".split()
+        for rest in (("--time=5",), ("--time=60",), ())
+    ]
+    + [
+        ("--deadline=now+1hour", "--time-min=5"),
+        ("--deadline=now+1hour", "--begin=now+2hours", "--time=1"),
+        ("--deadline=now+1hour", "-p", "gpu"),
+        ("--deadline=now+1day", "--begin=now+1hour", "--time=5"),
+    ],
+    "mem": _each(
+        "--mem",
+        "0 1 1M 1K 1k 1g 1T 1t 1MB 1KB 1TB 1Gb 1gB 1Mb 1GiB 1023K 1025K 500M 16G 15G 17G 64000 64001 512000 512001 1P 1.5G -1 -1G 0G 0M +5 1M1 M 1,000 99999999 4294967295 18446744073709551615 1_000 0x10 1GG 1BB 1B 007 2000MB",
+    )
+    + [
+        ("--mem", "100M"),
+        ("--mem=1G", "-N2"),
+        ("--mem=1G", "-p", "gpu"),
+        ("--mem=1G", "--exclusive"),
+        ("--mem=0", "--exclusive"),
+    ],
+    "mempercpu": [
+        (f"--mem-per-cpu={v}", *rest)
+        for v in "1 100 1M 2G 2000 2001 16G 16001 64001 1T -1 1K 1.5G ~ 10x 0".split()
+        for rest in ((), ("-n2",), ("-c4",), ("-n3", "-N2"))
+    ],
+    "mempergpu": [
+        (f"--mem-per-gpu={v}", *rest)
+        for v in "1G 100 1 0 16000 64001 -1 1K 1.5".split()
+        for rest in (
+            ("-p", "gpu", "--gpus=1"),
+            ("-p", "gpu", "--gpus=2", "-N2"),
+            ("-p", "gpu"),
+            ("-p", "gpu", "--gres=gpu:1"),
+        )
+    ],
+    "memmix": _lines(
+        "--mem=1G --mem-per-cpu=0\n--mem=0 --mem-per-cpu=100\n--mem=1G --mem-per-gpu=100 --gpus=1 -p gpu\n--mem-per-cpu=100 --mem-per-gpu=100 --gpus=1 -p gpu\n"
+        "--mem-per-gpu=100 --mem=1G -p gpu --gpus=1\n--mem=100 --mem=200\n--mem-per-cpu=1 --mem-per-cpu=2\n--mem-bind=local\n--mem-bind=none\n--mem-bind=bad\n--mem-bind=help\n--mem-bind=rank\n--mem-bind=map_mem:0\n--mem-bind=mask_mem:1\n--mem-bind=prefer\n--mem-bind=verbose,local\n--mem-bind=sort\n--mem-bind=local,prefer"
+    ),
     "tmp": _each("--tmp", "0 1 1K 1M 1T 100 1000 1001 -1 1.5G 10GB ~ 1P abc"),
-    "array": _each("--array", "1 0 0-3 1-3 1,3,5 1-5:2 1-5:2%1 1,2,3%2 1-3%0 0-0 5 7-7 1-1:1 20000 20001 0-20001 1-20000 -1 -1-3 abc 1,abc 1--3 1-3-5 1-3: 1-3% %2 :2 1-3%x 1-3%2%3 1,,3 ,1 "
-                    "1-3,2 1,1 1-3,1-3 [1,2,3] [1-3]%2 [1-3%2] [1-5:2] [1 1] 1.5 0x3 +1 00-02 1-3,10-12,20 0-9:3,20 1-10000:1000 1-4294967295 1-100%100 1-100%200 1-3%1000 ¬1-3 3-3:3 100-200:50%7 2-10:2,1-9:2")
-    + [("-a", "1-3"), ("-a1-2",), ("-a", "1-3", "-n2"), ("-a", "0-1", "-J", "arr"), ("-a", "0-1", "-o", "%A-%a.o"), ("-a", "0-1", "--parsable"), ("--array=1-2", "--array=3"), ("-a", "1", "-d", "singleton"), ("-a", "0-5", "-N2", "-t", "3"), ("-a", "1-2", "--gres=gpu:1", "-p", "gpu"), ("-a", "1-2", "--begin=now+1hour"), ("-a", "1-2", "--nice=5")],
-    "dep": [(f"--dependency={v}",) for v in (
-        "{J:dep} {J:dep},{J:deparr} afterany:{J:dep} afterany:{J:dep}:{J:deparr} aftercorr:{J:deparr} aftercorr:{J:dep} singleton SINGLETON Singleton after:{J:dep}+0 after:{J:dep}+1:{J:deparr}+2 "
-        "afternotok:{J:deparr} afterok:{J:deparr}_1 afterok:{J:deparr}_9 afterok:{J:deparr}_* after:{J:deparr}_[1-2] afterok:{J:dep},singleton singleton,afterok:{J:dep} afterok:{J:dep}?singleton "
-        "none None ~ , afterok:999999 afterok:0 afterok:-1 afterok:{J:dep}:999999 afterok:{J:dep}: afterok:{J:dep}, afterok::{J:dep} afterok {J:dep}: foo:{J:dep} afterokk:{J:dep} after:{J:dep}+abc after:{J:dep}+-1 "
-        "afterok:{J:dep},afterok:{J:dep} afterok:{J:dep}:{J:dep} AfterAny:{J:dep} afterany:{J:dep}(unfulfilled) expand:999999 afterburstbuffer:999999 afterok:{J:dep},,afterany:{J:deparr} afterok:{J:dep}??afterany:{J:deparr} "
-        "afterok:{J:dep}_1 after:{J:dep}+5:{J:deparr} afterany:{J:dep}_ singleton:{J:dep} afterany:{J:dep}?afternotok:{J:deparr}?after:{J:dep} afterok:{J:dep}+1h 5:6 after:{J:dep}+99999 remote").split()]
-    + [("-d", "afterok:{J:dep}", f"--kill-on-invalid-dep={v}") for v in "yes no YES No 1 y".split()] + [("--kill-on-invalid-dep=yes",), ("--kill-on-invalid-dep=no",), ("-dafterok:{J:dep}",), ("-d", "singleton", "-J", "x")],
-    "nodes": [(f"-N{v}",) for v in "3 4 5 7 9 1-1 3-1 2-9 1-4 -1 1k 1m 1.5 0-0 ~ 1- -2 2:3 1,2 1,3-4 1-3:2 4294967295 2-4:0 1-5:2,6 99999 0x2 +1 01 x-2 2-x 1--2 9-".split()]
-    + _each("--nodes", "1 2 1-2 abc 2-3 1,2,4 1-4:3") + [("-N", "2"), ("-N2", "-N1"), ("-N2", "-n1"), ("-N1-2", "-n4"), ("-N2", "-n5"), ("-N2", "-w", "n1"), ("-N1", "-w", "n[1-2]"), ("-N3", "-w", "n[1-2]"), ("-N2", "-x", "n[1-3]"), ("-N2", "-p", "small"), ("-N3", "-p", "gpu"), ("-N2", "-p", "bench"), ("-N2", "-c4"), ("-N2", "--exclusive")],
-    "layout": _lines("\n".join([
-        *(f"-n{v}" for v in "1 2 3 7 8 9 16 32 33 100 513 -1 ~ 1.5 4294967295 +2 02 0x2".split()), *(f"-c{v}" for v in "1 3 4 8 16 17 0 -1 abc 1k 1.5 65535 65536 512".split()),
-        "--ntasks=4", "--ntasks=abc", "--cpus-per-task=4", "--cpus-per-task=abc", "--cpus-per-task=0", "-n2 -c3", "-n8 -c2 -N2", "-n4 --ntasks-per-node=2", "--ntasks-per-node=2", "--ntasks-per-node=4 -N2", "--ntasks-per-node=9", "--ntasks-per-node=-1",
-        "--ntasks-per-node=abc", "--tasks-per-node=3", "-n5 --ntasks-per-node=2", "-n9 --ntasks-per-node=4 -N2", "--ntasks-per-core=1", "--ntasks-per-core=2", "--ntasks-per-core=0", "--ntasks-per-core=-1", "--ntasks-per-core=abc", "--ntasks-per-socket=1", "--ntasks-per-socket=2 -n4",
-        "--ntasks-per-socket=0", "--ntasks-per-socket=abc", "--ntasks-per-tres=1", "--ntasks-per-gpu=1", "--cores-per-socket=4", "--cores-per-socket=5", "--cores-per-socket=0", "--cores-per-socket=abc", "--cores-per-socket=-1", "--sockets-per-node=1", "--sockets-per-node=3", "--sockets-per-node=0",
-        "--sockets-per-node=abc", "--threads-per-core=1", "--threads-per-core=0", "--threads-per-core=abc", "-B 1", "-B 1:2", "-B 2:4:1", "-B 2:4:2", "-B *", "-B *:2", "-B *:*:1", "-B 1:2:3:4", "-B ~", "-B 0", "-B -1", "-B 1-2", "-B abc", "-B 2:", "--extra-node-info=2:4", "--extra-node-info=2:4:1 -n2",
-        "--hint=compute_bound", "--hint=multithread", "--hint=bad", "--hint=nomultithread --threads-per-core=1", "--hint=compute_bound --ntasks-per-core=1", "--hint=memory_bound -n4", "--hint=none", "--hint=~", "--hint=COMPUTE_BOUND",
-        *(f"-m {v}" for v in "block cyclic arbitrary plane=4 plane=0 plane=x plane= plane:2 * block:block block:cyclic cyclic:block cyclic:cyclic block:fcyclic block:* *:* *:cyclic *:*:* cyclic:*:block block:block:block:block bad block:bad block:block:bad Block CYCLIC block,Pack cyclic,NoPack Pack NoPack block:cyclic,Pack block,bad arbitrary:block ~ unknown block: :block help".split()), "-m arbitrary -w n1,n2", "-m cyclic -N2 -n4", "-m plane=2 -N2 -n4", "--distribution=cyclic",
-        "--mincpus=2", "--mincpus=0", "--mincpus=-1", "--mincpus=abc", "--mincpus=9", "--mincpus=4 -n2", "--contiguous", "--contiguous -N2", "-O", "--overcommit -n20", "-O -n20 -N2", "-O -c2", "-S 0", "-S 2", "-S 9", "-S -1", "-S abc", "--core-spec=1", "--core-spec=0", "--core-spec=abc", "--thread-spec=2", "--thread-spec=0", "--thread-spec=abc", "-S 1 --thread-spec=1",
-        "--exclusive", "--exclusive=yes", "--exclusive=no", "--exclusive=topo", "--exclusive=YES", "--exclusive=User", "--exclusive=~", "--exclusive -n2", "--exclusive -N2", "--exclusive -s", "-s --exclusive", "--exclusive=user -s", "-s -N2", "-s -n2",
-        "--use-min-nodes", "--use-min-nodes -N1-3 -n4", "--spread-job", "--spread-job -N2-4 -n4", "--spread-job --use-min-nodes", "--switches=1", "--switches=2@5", "--switches=1@1-0", "--switches=0", "--switches=-1", "--switches=1@", "--switches=1@abc", "--switches=@5", "--switches=1@60:00", "--switches=1@1:00:00", "--switches=~",
-        *(f"-w {v}" for v in "n2 n[1-2] n1,n2 n1,n1 n[1-2],g1 nosuch n[1-9] n[3-1] ~ , n1, [n1] n[1 n1 n01 N1 b1 all ALL n[1-2]¬n3 ctl localhost ./nodes.txt ./nofile /etc/hostname".split()), "-w n1 -n2", "-w n[1-2] -n1", "-w n[1-4] -N2", "-w g1 -p gpu", "-w n3 -p small", "--nodelist=n1", "--nodelist=n[1-2]",
-        *(f"-x {v}" for v in "n1 n[1-2] n1,n2 n[1-4] nosuch n[1 ~ g1 n[1-9] ./nofile N1".split()), "--exclude=n1", "-x n1 -w n2", "-x n[1-4] -N1", "-w n[1-2] -x n2",
-        "--segment=2", "--segment=0", "--segment=-1", "--segment=abc", "--segment=2 -N4", "--consolidate-segments", "--consolidate-segments --segment=1 -N2", "--spread-segments", "--spread-segments --segment=1 -N2", "--no-kill=on", "--no-kill=bad", "--no-kill=", "--reboot", "--resv-ports", "--resv-ports=0", "--resv-ports=abc", "--delay-boot=5", "--delay-boot=abc", "--delay-boot=0", "--delay-boot=1:30", "--nodefile=./nofile", "-F nofile",
-    ])),
-    "gres": [(*GPU, *options) for options in _lines("\n".join([
-        *(f"--gres={v}" for v in "gpu gpu:1 gpu:2 gpu:8 gpu:0 gpu:-1 gpu: gpu:a100:2 gpu:a100:0 gpu:a100:5 gpu:a100:4 gpu:A100:1 gpu:a100:x gpu:a100:1,gpu:a100:1 gpu:1,gpu:1 gpu:1,gpu:a100:1 gpu:a100:1,gpu:v100:1 gres/gpu:1 gres:gpu:1 gpu:a100:1:2 gpu:1M gpu:1m gpu:1K GPU:1 Gpu:2 none none,gpu:1 NONE help ~ , foo foo:bar:1 gpu:1(S:0) gpu=a100:1 gpu:a100=1 gpu/a100:1 gpu:1:1 craynetwork:1 license:1 mps:10 shard:1 nic:1 gpu:1,none gpu:1, gpu:1;gpu:1 gpu:4294967295".split()),
-        *(f"--gpus={v}" for v in "2 3 4 5 9 16 a100:1 a100:2 a100 a100:0 v100:1 a100:x 1,2 gpu:1 1k 1M ~ a100:9 1.5 a100:1,v100:1 a100:1, +1 01 A100:1".split()), "-G 1", "-G a100:2", "-Ga100:1", "-G0",
-        *(f"--gpus-per-node={v}" for v in "1 3 4 5 0 -1 abc a100:1 a100:2 v100:1 a100:0 ~".split()), "--gpus-per-node=1 -N2", "--gpus-per-node=2 -N2 -n4",
-        *(f"--gpus-per-task={v}" for v in "1 2 4 5 0 a100:1 -1 abc v100:1".split()), "--gpus-per-task=1 -n2", "--gpus-per-task=1 -n9", "--gpus-per-task=1 -n8", "--gpus-per-task=2 -n2 -N2", "--gpus-per-task=a100:1 -n3", "--gpus-per-task=1 -n2 --gpus=2", "--gpus-per-task=1 -n2 --gpus=4", "--gpus-per-task=1 --ntasks-per-node=2 -N2",
-        *(f"--gpus-per-socket={v}" for v in "1 2 0 abc a100:1".split()), "--gpus-per-socket=1 --sockets-per-node=2", "--gpus-per-socket=2 --sockets-per-node=2 -N1", "--gpus-per-socket=a100:2 --sockets-per-node=1",
-        *(f"--cpus-per-gpu={v} --gpus=1" for v in "1 2 4 16 17 0 -1 abc".split()), "--cpus-per-gpu=2", "--cpus-per-gpu=2 --gpus=2", "--cpus-per-gpu=2 -c2 --gpus=1", "--cpus-per-gpu=2 --gres=gpu:2", "--cpus-per-gpu=2 --gpus-per-node=2 -N2", "-c2 --cpus-per-gpu=2 --gpus=1", "--cpus-per-gpu=4 --gpus-per-task=1 -n2",
-        *(f"--ntasks-per-gpu={v} --gpus=2" for v in "1 3 0 -1 abc".split()), "--ntasks-per-gpu=1", "--ntasks-per-gpu=1 -n2", "--ntasks-per-gpu=2 --gpus-per-node=1", "--ntasks-per-gpu=2 --gpus-per-node=1 -N2", "--ntasks-per-gpu=2 --gpus=2 -n4", "--ntasks-per-gpu=2 --gpus=2 -n5", "--ntasks-per-gpu=1 --gpus-per-task=1 -n2", "--ntasks-per-gpu=1 --gres=gpu:2", "--ntasks-per-gpu=2 --ntasks-per-node=2 --gpus=1", "--ntasks-per-tres=2 --gpus=1",
-        *(f"--gpu-bind={v} --gpus=1" for v in "none map_gpu:0 map:0 mask_gpu:0x1 mask:0x1 per_task:1 per_task:0 per_task single:1 single:2 single verbose,closest verbose v,closest map: bad help ~ closest,verbose map_gpu:0,1 per_task:x".split()), "--gpu-bind=closest",
-        *(f"--gpu-freq={v} --gpus=1" for v in "low medium highm1 memory=high low,memory=high 1400 verbose verbose,low memory=900 low,verbose bad,low ~ 0 memory=bad".split()), "--gpu-freq=low",
-        *(f"--tres-per-task={v} -n2" for v in "gres/gpu:1 gres/gpu=1 gres/gpu:a100:1 gres/gpu:a100=1 gpu:1 cpu=1 cpu=4,gres/gpu=1 cpu=0 cpu:abc cpu mem=100 node=1 license/matlab:1 license/matlab=1 license/foo=1 gres/foo:1 bb/x=1 billing=1 ~ cpu=2,cpu=2 gres/gpu=0 energy=1".split()), "--tres-per-task=cpu=2 -c2", "--tres-per-task=cpu=2 -c3", "-c3 --tres-per-task=cpu=2", "--tres-per-task=gres/gpu=1 --gpus-per-task=2", "--tres-per-task=gres/gpu=1", "--tres-per-task=gres/gpu=1 --gpus=2",
-        *(f"--gres-flags={v} --gpus=1" for v in "multiple-tasks-per-sharing,enforce-binding enforce-binding,one-task-per-sharing disable-binding,enforce-binding bad ~ allow-task-sharing,bad multiple-tasks-per-sharing ENFORCE-BINDING enforce enforce_binding".split()), "--gres-flags=enforce-binding",
-        *(f"--tres-bind={v} --gpus=1" for v in "gres/gpu:none gres/gpu:per_task:1 gres/gpu:single:1 gres/gpu:verbose,closest gpu:closest gres/foo:closest gres/gpu gres/gpu:bad gres/gpu:map:0 gres/gpu:mask:1 ~ gres/gpu:closest+gres/gpu:none".split()), "--gpu-bind=closest --tres-bind=gres/gpu:none --gpus=1",
-        "--gpus=2 -N2", "--gpus=2 -N1", "--gpus=5 -N1", "--gpus=9", "--gpus=8 -N2", "--gpus=1 -N2", "--gpus=3 --gpus-per-node=2 -N2", "--gpus=4 --gpus-per-node=2", "--gres=gpu:1 --gpus=1", "--gres=gpu:1 --gpus-per-node=1", "--gres=gpu:2 --gpus=2", "--gres=gpu:2 -N2", "--gres=gpu:2 -N2 --gpus=4", "--gres=gpu:2 -N2 --gpus=3", "--gpus=2 --gpus=1", "--gpus=2 --gpus-per-task=1", "--gpus=2 --gpus-per-socket=1", "--exclusive --gres=gpu:1", "--exclusive", "--gpus=1 --mem=1G", "--gpus=2 -n4", "--gpus=2 -c4", "--gpus=2 -n1 -c8", "-n4 --gpus-per-node=4 -t 10", "--accel-bind=g",
-    ]))] + _lines("--gres=gpu:1\n--gpus=1\n--gpus-per-node=1\n--gpus-per-task=1\n--gres=gpu:a100:1\n--gres=gpu:0\n--gpus=0\n--gpus-per-task=1 -n2\n--gres=gpu:1 -p debug,gpu\n--gres=gpu:1 -w n1\n--gres=none\n--gpus=1 -p bench\n--gpus=1 -p gpu,bench"),
-    "where": _lines("\n".join([
-        *(f"-L {v}" for v in "matlab:1 matlab:10 matlab:11 matlab:0 matlab:-1 matlab: matlab:x matlab=3 MATLAB matlab@db matlab@db:1 matlab,ansys matlab|ansys matlab:2|ansys:1 matlab;ansys matlab,foo ~ , matlab, matlab:1,matlab:2 matlab:1:2 ansys:4 ansys:5 foo matlab,ansys|foo matlab*2".split()), "--licenses=matlab:2", "-L matlab -n2",
-        *(f"-C {v}" for v in "cpu avx2 gpu bench rack1 rack2 cpu&avx2&rack1 cpu,avx2 cpu|avx2 gpu|cpu [cpu|gpu] [rack1] [rack1&rack2] cpu* cpu*0 cpu*x cpu*2 cpu*2&avx2 [rack1*2&rack2*1] cpu&gpu cpu&nosuch cpu|nosuch !cpu -cpu (cpu) (cpu cpu) ((cpu)) (cpu|avx2)&rack1 cpu&(avx2|rack1) cpu&avx2|gpu CPU |cpu &cpu cpu| cpu&&avx2 cpu||gpu cpu,,avx2 cpu¬avx2 [cpu [cpu|gpu cpu|gpu] {cpu} cpu@1 cpu: cpu=1 1 none".split()), "-C [rack1|rack2] -N2", "-C cpu*2 -N1", "-C rack1*2 -N4", "-C [rack1*1&rack2*1] -N2", "--constraint=cpu", "-C gpu -p gpu", "-C cpu -p gpu",
-        *(f"--prefer={v}" for v in "cpu cpu&avx2 cpu|gpu [cpu|gpu] nosuch|cpu ~ cpu* (cpu cpu*2".split()), "--prefer=avx2 -C cpu", "--prefer=gpu -p gpu",
-        *(f"-p {v}" for v in "debug gpu long small bench maint nosuch debug, ,debug debug,debug small,debug debug,gpu long,gpu debug,maint maint,debug restricted,debug debug,restricted DEBUG Debug all gpu,long,small debug_long debug;long".split()), "--partition=long", "--partition=nosuch",
-        "-p small -t 30", "-p small -t 31", "-p small -N2", "-p small -N1", "-p small", "-p small -w n3", "-p gpu -t 1-0", "-p gpu -t 1-0:01", "-p gpu -t 1441", "-p long -t 14-0", "-p long -t 14-0:01", "-p long -q long", "-p long -q long -t 20-0", "-p long -q normal", "-p long -q preempt", "-p debug -q long", "-p small,debug -t 60", "-p small,long -t 60", "-p bench -n512", "-p bench -n513", "-p bench -N1 -c512", "-p bench --mem=512000", "-p bench --mem=512001", "-p maint -t 5", "-p restricted -A admin",
-        *(f"-A {v}" for v in "physics ML Physics research root foo ml,physics".split()), "--account=ml", "--account=nosuch", "-A ml -q tiny", "-A ml -q high", "-A ml -p long",
-        *(f"-q {v}" for v in "normal high long preempt High nosuch normal,high".split()), "--qos=high", "-q high -n16", "-q high -n17", "-q high -N4 --exclusive", "-q long -t 14-0", "-q long -t 14-0:1", "-q long -p gpu", "-q preempt -n32", "-q tiny -n2 -t 10", "-q tiny -t 10", "-q tiny -t 11", "-q tiny -n3", "-q tiny -N2",
-        "--reservation=~", "--reservation=a,b", "--wckey=~", "--wckey=*x", "-M oracle", "-M nosuch", "-M oracle,nosuch", "-M all", "-M ~", "--clusters=oracle", "--cluster=oracle", "--cluster-constraint=x", "--cluster-constraint=!x", "--gid=alice", "--gid=bob", "--gid=nosuch", "--gid=99999", "--gid=-1", "--gid=1001", "--uid=alice", "--uid=bob", "--uid=1001", "--uid=nosuch", "--uid=0", "--network=~", "--network=a,b", "--mcs-label=x", "--mcs-label=~", "--container-id=x", "--container-type=x", "--bb=x", "--bb=capacity=1G", "--bbf=nofile", "--bbf=./nofile", "--context=x", "--power=level", "--extra=x", "--extra=~",
-    ])) + [("-p", "restricted", "-A", "ml")],
-    "opt": _lines("\n".join([
-        "-J ~", "-J x", "-J a/b/c", "-J a%j", "-J -x", "-J 1234", "-J xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "-J é", "-J a\"b", "-J a'b", "-J a,b", "-J a=b", "-J $x", "-J #x", "--job-name=a¬b", "--job-name x", "--comment=a¬b", "--comment=x", "--comment=a=b", "--comment=~", "--comment=\"", "--comment=ü", "--comment ¬x¬",
-        *(f"--mail-type={v}" for v in "BEGIN END FAIL REQUEUE INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_50 TIME_LIMIT_80 TIME_LIMIT_90 ARRAY_TASKS ALL,ARRAY_TASKS begin End bad BEGIN,bad NONE,END END,NONE BEGIN,FAIL,END ~ , BEGIN, ALL,END TIME_LIMIT_40 NONE,NONE".split()), "--mail-type=END --mail-user=bob", "--mail-user=~", "--mail-user=alice", "--mail-user=a,b", "--mail-user=a_b", "--mail-type=ALL --mail-type=END",
-        *(f"--nice={v}" for v in "0 1 -1 10 +5 1.5 2147483645 2147483646 -2147483645 99999999999 ~ abc1 5x 1e3".split()), "--nice -n2", "--nice=5 --nice=6",
-        *(f"--priority={v}" for v in "0 1 100 TOP top 4294967294 4294967295 -1 ~ 1.5 TOPX".split()),
-        *(f"--open-mode={v}" for v in "t append,truncate APPEND Truncate ap tr ~ x".split()),
-        *(f"-o {v}" for v in "o.txt %j %J %A %a %b %N %n %s %t %u %x %% %q %5j %05j %10x %0j /dev/null none out/%j.txt ../x ./x a\\%j %%j %j%j \\%j %_j %-5j %99j a_b".split()), "--output=o.txt", "--error=e.txt", "-e e.txt", "-e %j.e", "-e ~", "-o o -e e", "-o o -e o.%j", "--output=~", "-a 1-2 -o %A_%a_%j", "-a 1-2 -e %A_%a", "-a 1-2 -o %j",
-        "-i /dev/null", "-i none", "-i ~", "-i %j.in", "-i /etc/passwd", "--input=in.txt", "-D /", "-D .", "-D ..", "-D ./sub", "-D ~", "-D /home/alice/w/", "-D /tmp/", "-D /tmp//x", "-D ../w", "-D %j", "--chdir=/tmp", "--chdir=sub/dir", "-D /tmp -o o.txt", "-D /tmp -o /var/tmp/o.txt",
-        *(f"--export={v}" for v in "ALL NONE all none nil FOO ~ FOO,BAR ALL,X=1 NONE,X=1 NIL,X=1 X= =x X=a_b SLURM_X=1 X=1,ALL".split()), "--export-file=nofile", "--export-file=./nofile", "--export-file=~", "--export-file=3", "--get-user-env", "--get-user-env=10", "--get-user-env=10L", "--get-user-env=L",
-        *(f"--signal={v}" for v in "10 USR1@30 B:10 R:USR1 R:10@5 RB:USR1 BR:10 USR2@0 KILL INT@1 SIGTERM@10 usr1 sigusr1 B:USR1 B: @5 10@ USR1@-1 USR1@abc 0 64 65 99 -1 ~ USR1@65535 USR1@65536 X:USR1 b:USR1 B:R:USR1 HUP STOP CONT URG WINCH TSTP QUIT ABRT ALRM CHLD PIPE SEGV XCPU RTMIN EXIT USR1@1:00".split()),
-        *(f"--acctg-freq={v}" for v in "0 30 task=0 energy=30 network=30 filesystem=30 task=10,energy=20 bad=1 task=abc -1 abc ~ task= task=60,filesystem=bad 5,task=6 10s".split()),
-        *(f"--profile={v}" for v in "All None all none Energy Task Lustre Network Filesystem Energy,Task task,bad ~ All,Task None,Task Energy,None x,Task".split()),
-        *(f"--propagate={v}" for v in "ALL all none STACK CORE CPU FSIZE DATA RSS NPROC NOFILE MEMLOCK AS stack STACK,BAD NONE,STACK ALL,STACK ~ RLIMIT_STACK STACK, CPU,CORE".split()),
-        "--wait-all-nodes=0", "--wait-all-nodes=1", "--wait-all-nodes=-1", "--wait-all-nodes=abc", "--wait-all-nodes=~", "-vv", "-vvv", "--verbose", "--quiet", "-Qv", "--test-only -N9", "--test-only -p nosuch", "--test-only -p maint", "--test-only -n4 -t 5", "--test-only -p gpu --gres=gpu:1", "--test-only -a 1-3", "--test-only -A nosuch", "--test-only --mem=999999",
-        "--requeue", "--no-requeue", "--requeue --no-requeue", "--no-requeue --requeue", "--requeue=expedite", "--requeue=bad", "--oom-kill-step=0", "--oom-kill-step=1", "--oom-kill-step=-1", "--oom-kill-step=abc", "--oom-kill-step=~", "--resv-ports=1", "--resv-ports=-1", "--x11", "--x11=all", "--x11=batch", "--x11=first", "--x11=last", "--batch=cpu", "--batch=nosuch", "--batch=cpu|gpu", "--batch=~", "--batch=cpu&gpu", "--cpu-freq=low", "--cpu-freq=high", "--cpu-freq=medium", "--cpu-freq=highm1", "--cpu-freq=1000000", "--cpu-freq=low-high", "--cpu-freq=low-high:Performance", "--cpu-freq=Performance", "--cpu-freq=PowerSave", "--cpu-freq=OnDemand", "--cpu-freq=UserSpace", "--cpu-freq=Conservative", "--cpu-freq=SchedUtil", "--cpu-freq=bad", "--cpu-freq=~", "--cpu-freq=high-low", "--cpu-freq=1000-2000:OnDemand", "--cpu-freq=performance",
-        "-I", "-I5", "--immediate", "--foo", "--foo=1", "-Z", "-Y", "-y", "-z", "-%", "--", "-", "--n", "--ntask=2", "--ntasks-per=2", "--ex", "--exc=n1", "--pa", "--pa=debug", "--mem-per=5", "--cpus=2", "--cpus-per=2", "--cpus-per-t=2", "--gp=1", "--gpu=1", "--gres-f=x", "--tim=5", "--t=5", "--tm=5", "--ti=5", "--job=x", "--jo=x", "--com=x", "--con=cpu", "--cont", "--contig", "--dep=singleton", "--q=high", "--re", "--req", "--res=x", "--mail=ALL", "--mail-t=ALL", "--wait=5", "--hold", "--hold=1", "--contiguous=1", "--quiet=1", "--parsable=1", "--overcommit=5", "--version=1",
-        "-n", "-c", "-t", "-p", "-A", "-J", "--ntasks", "--job-name", "--partition", "--account", "--begin", "--array", "--dependency", "--constraint", "--gres", "--output", "-o", "-e", "-a", "-d", "-C", "-w", "-x",
-        "-n2N1", "-Hn2", "-vn2", "-n 2", "-n=2", "-t=5", "-p=debug", "-N=2", "-J=x", "-c=2", "-A=ml", "--ntasks 3", "--time 5", "--mem 200", "-n2 -n3", "--time=5 -t 6", "-J a -J b", "-p debug -p long", "--mem-update=50@10", "--mem-update=abc", "--autocomplete=x", "--resources=x", "--treewidth=5", "--wckey=a", "--parsable", "--parsable -Q", "--ignore-pbs", "--usage", "--help", "-h", "-V", "--version", "-hV", "--no-bell", "--label", "-l", "-u", "--pty", "--mpi=none", "--multi-prog", "-r1", "-T5", "-K", "-X", "-E", "--exact", "--overlap", "--bcast", "--jobid=5", "--no-shell", "--cpu-bind=none", "--task-prolog=x", "--prolog=x", "--epilog=x",
-    ])),
+    "array": _each(
+        "--array",
+        "1 0 0-3 1-3 1,3,5 1-5:2 1-5:2%1 1,2,3%2 1-3%0 0-0 5 7-7 1-1:1 20000 20001 0-20001 1-20000 -1 -1-3 abc 1,abc 1--3 1-3-5 1-3: 1-3% %2 :2 1-3%x 1-3%2%3 1,,3 ,1 "
+        "1-3,2 1,1 1-3,1-3 [1,2,3] [1-3]%2 [1-3%2] [1-5:2] [1 1] 1.5 0x3 +1 00-02 1-3,10-12,20 0-9:3,20 1-10000:1000 1-4294967295 1-100%100 1-100%200 1-3%1000 ¬1-3 3-3:3 100-200:50%7 2-10:2,1-9:2",
+    )
+    + [
+        ("-a", "1-3"),
+        ("-a1-2",),
+        ("-a", "1-3", "-n2"),
+        ("-a", "0-1", "-J", "arr"),
+        ("-a", "0-1", "-o", "%A-%a.o"),
+        ("-a", "0-1", "--parsable"),
+        ("--array=1-2", "--array=3"),
+        ("-a", "1", "-d", "singleton"),
+        ("-a", "0-5", "-N2", "-t", "3"),
+        ("-a", "1-2", "--gres=gpu:1", "-p", "gpu"),
+        ("-a", "1-2", "--begin=now+1hour"),
+        ("-a", "1-2", "--nice=5"),
+    ],
+    "dep": [
+        (f"--dependency={v}",)
+        for v in (
+            "{J:dep} {J:dep},{J:deparr} afterany:{J:dep} afterany:{J:dep}:{J:deparr} aftercorr:{J:deparr} aftercorr:{J:dep} singleton SINGLETON Singleton after:{J:dep}+0 after:{J:dep}+1:{J:deparr}+2 "
+            "afternotok:{J:deparr} afterok:{J:deparr}_1 afterok:{J:deparr}_9 afterok:{J:deparr}_* after:{J:deparr}_[1-2] afterok:{J:dep},singleton singleton,afterok:{J:dep} afterok:{J:dep}?singleton "
+            "none None ~ , afterok:999999 afterok:0 afterok:-1 afterok:{J:dep}:999999 afterok:{J:dep}: afterok:{J:dep}, afterok::{J:dep} afterok {J:dep}: foo:{J:dep} afterokk:{J:dep} after:{J:dep}+abc after:{J:dep}+-1 "
+            "afterok:{J:dep},afterok:{J:dep} afterok:{J:dep}:{J:dep} AfterAny:{J:dep} afterany:{J:dep}(unfulfilled) expand:999999 afterburstbuffer:999999 afterok:{J:dep},,afterany:{J:deparr} afterok:{J:dep}??afterany:{J:deparr} "
+            "afterok:{J:dep}_1 after:{J:dep}+5:{J:deparr} afterany:{J:dep}_ singleton:{J:dep} afterany:{J:dep}?afternotok:{J:deparr}?after:{J:dep} afterok:{J:dep}+1h 5:6 after:{J:dep}+99999 remote"
+        ).split()
+    ]
+    + [("-d", "afterok:{J:dep}", f"--kill-on-invalid-dep={v}") for v in "yes no YES No 1 y".split()]
+    + [
+        ("--kill-on-invalid-dep=yes",),
+        ("--kill-on-invalid-dep=no",),
+        ("-dafterok:{J:dep}",),
+        ("-d", "singleton", "-J", "x"),
+    ],
+    "nodes": [
+        (f"-N{v}",)
+        for v in "3 4 5 7 9 1-1 3-1 2-9 1-4 -1 1k 1m 1.5 0-0 ~ 1- -2 2:3 1,2 1,3-4 1-3:2 4294967295 2-4:0 1-5:2,6 99999 0x2 +1 01 x-2 2-x 1--2 9-".split()
+    ]
+    + _each("--nodes", "1 2 1-2 abc 2-3 1,2,4 1-4:3")
+    + [
+        ("-N", "2"),
+        ("-N2", "-N1"),
+        ("-N2", "-n1"),
+        ("-N1-2", "-n4"),
+        ("-N2", "-n5"),
+        ("-N2", "-w", "n1"),
+        ("-N1", "-w", "n[1-2]"),
+        ("-N3", "-w", "n[1-2]"),
+        ("-N2", "-x", "n[1-3]"),
+        ("-N2", "-p", "small"),
+        ("-N3", "-p", "gpu"),
+        ("-N2", "-p", "bench"),
+        ("-N2", "-c4"),
+        ("-N2", "--exclusive"),
+    ],
+    "layout": _lines(
+        "\n".join(
+            [
+                *(f"-n{v}" for v in "1 2 3 7 8 9 16 32 33 100 513 -1 ~ 1.5 4294967295 +2 02 0x2".split()),
+                *(f"-c{v}" for v in "1 3 4 8 16 17 0 -1 abc 1k 1.5 65535 65536 512".split()),
+                "--ntasks=4",
+                "--ntasks=abc",
+                "--cpus-per-task=4",
+                "--cpus-per-task=abc",
+                "--cpus-per-task=0",
+                "-n2 -c3",
+                "-n8 -c2 -N2",
+                "-n4 --ntasks-per-node=2",
+                "--ntasks-per-node=2",
+                "--ntasks-per-node=4 -N2",
+                "--ntasks-per-node=9",
+                "--ntasks-per-node=-1",
+                "--ntasks-per-node=abc",
+                "--tasks-per-node=3",
+                "-n5 --ntasks-per-node=2",
+                "-n9 --ntasks-per-node=4 -N2",
+                "--ntasks-per-core=1",
+                "--ntasks-per-core=2",
+                "--ntasks-per-core=0",
+                "--ntasks-per-core=-1",
+                "--ntasks-per-core=abc",
+                "--ntasks-per-socket=1",
+                "--ntasks-per-socket=2 -n4",
+                "--ntasks-per-socket=0",
+                "--ntasks-per-socket=abc",
+                "--ntasks-per-tres=1",
+                "--ntasks-per-gpu=1",
+                "--cores-per-socket=4",
+                "--cores-per-socket=5",
+                "--cores-per-socket=0",
+                "--cores-per-socket=abc",
+                "--cores-per-socket=-1",
+                "--sockets-per-node=1",
+                "--sockets-per-node=3",
+                "--sockets-per-node=0",
+                "--sockets-per-node=abc",
+                "--threads-per-core=1",
+                "--threads-per-core=0",
+                "--threads-per-core=abc",
+                "-B 1",
+                "-B 1:2",
+                "-B 2:4:1",
+                "-B 2:4:2",
+                "-B *",
+                "-B *:2",
+                "-B *:*:1",
+                "-B 1:2:3:4",
+                "-B ~",
+                "-B 0",
+                "-B -1",
+                "-B 1-2",
+                "-B abc",
+                "-B 2:",
+                "--extra-node-info=2:4",
+                "--extra-node-info=2:4:1 -n2",
+                "--hint=compute_bound",
+                "--hint=multithread",
+                "--hint=bad",
+                "--hint=nomultithread --threads-per-core=1",
+                "--hint=compute_bound --ntasks-per-core=1",
+                "--hint=memory_bound -n4",
+                "--hint=none",
+                "--hint=~",
+                "--hint=COMPUTE_BOUND",
+                *(
+                    f"-m {v}"
+                    for v in "block cyclic arbitrary plane=4 plane=0 plane=x plane= plane:2 * block:block block:cyclic cyclic:block cyclic:cyclic block:fcyclic block:* *:* *:cyclic *:*:* cyclic:*:block block:block:block:block bad block:bad block:block:bad Block CYCLIC block,Pack cyclic,NoPack Pack NoPack block:cyclic,Pack block,bad arbitrary:block ~ unknown block: :block help".split()
+                ),
+                "-m arbitrary -w n1,n2",
+                "-m cyclic -N2 -n4",
+                "-m plane=2 -N2 -n4",
+                "--distribution=cyclic",
+                "--mincpus=2",
+                "--mincpus=0",
+                "--mincpus=-1",
+                "--mincpus=abc",
+                "--mincpus=9",
+                "--mincpus=4 -n2",
+                "--contiguous",
+                "--contiguous -N2",
+                "-O",
+                "--overcommit -n20",
+                "-O -n20 -N2",
+                "-O -c2",
+                "-S 0",
+                "-S 2",
+                "-S 9",
+                "-S -1",
+                "-S abc",
+                "--core-spec=1",
+                "--core-spec=0",
+                "--core-spec=abc",
+                "--thread-spec=2",
+                "--thread-spec=0",
+                "--thread-spec=abc",
+                "-S 1 --thread-spec=1",
+                "--exclusive",
+                "--exclusive=yes",
+                "--exclusive=no",
+                "--exclusive=topo",
+                "--exclusive=YES",
+                "--exclusive=User",
+                "--exclusive=~",
+                "--exclusive -n2",
+                "--exclusive -N2",
+                "--exclusive -s",
+                "-s --exclusive",
+                "--exclusive=user -s",
+                "-s -N2",
+                "-s -n2",
+                "--use-min-nodes",
+                "--use-min-nodes -N1-3 -n4",
+                "--spread-job",
+                "--spread-job -N2-4 -n4",
+                "--spread-job --use-min-nodes",
+                "--switches=1",
+                "--switches=2@5",
+                "--switches=1@1-0",
+                "--switches=0",
+                "--switches=-1",
+                "--switches=1@",
+                "--switches=1@abc",
+                "--switches=@5",
+                "--switches=1@60:00",
+                "--switches=1@1:00:00",
+                "--switches=~",
+                *(
+                    f"-w {v}"
+                    for v in "n2 n[1-2] n1,n2 n1,n1 n[1-2],g1 nosuch n[1-9] n[3-1] ~ , n1, [n1] n[1 n1 n01 N1 b1 all ALL n[1-2]¬n3 ctl localhost ./nodes.txt ./nofile /etc/hostname".split()
+                ),
+                "-w n1 -n2",
+                "-w n[1-2] -n1",
+                "-w n[1-4] -N2",
+                "-w g1 -p gpu",
+                "-w n3 -p small",
+                "--nodelist=n1",
+                "--nodelist=n[1-2]",
+                *(f"-x {v}" for v in "n1 n[1-2] n1,n2 n[1-4] nosuch n[1 ~ g1 n[1-9] ./nofile N1".split()),
+                "--exclude=n1",
+                "-x n1 -w n2",
+                "-x n[1-4] -N1",
+                "-w n[1-2] -x n2",
+                "--segment=2",
+                "--segment=0",
+                "--segment=-1",
+                "--segment=abc",
+                "--segment=2 -N4",
+                "--consolidate-segments",
+                "--consolidate-segments --segment=1 -N2",
+                "--spread-segments",
+                "--spread-segments --segment=1 -N2",
+                "--no-kill=on",
+                "--no-kill=bad",
+                "--no-kill=",
+                "--reboot",
+                "--resv-ports",
+                "--resv-ports=0",
+                "--resv-ports=abc",
+                "--delay-boot=5",
+                "--delay-boot=abc",
+                "--delay-boot=0",
+                "--delay-boot=1:30",
+                "--nodefile=./nofile",
+                "-F nofile",
+            ]
+        )
+    ),
+    "gres": [
+        (*GPU, *options)
+        for options in _lines(
+            "\n".join(
+                [
+                    *(
+                        f"--gres={v}"
+                        for v in "gpu gpu:1 gpu:2 gpu:8 gpu:0 gpu:-1 gpu: gpu:a100:2 gpu:a100:0 gpu:a100:5 gpu:a100:4 gpu:A100:1 gpu:a100:x gpu:a100:1,gpu:a100:1 gpu:1,gpu:1 gpu:1,gpu:a100:1 gpu:a100:1,gpu:v100:1 gres/gpu:1 gres:gpu:1 gpu:a100:1:2 gpu:1M gpu:1m gpu:1K GPU:1 Gpu:2 none none,gpu:1 NONE help ~ , foo foo:bar:1 gpu:1(S:0) gpu=a100:1 gpu:a100=1 gpu/a100:1 gpu:1:1 craynetwork:1 license:1 mps:10 shard:1 nic:1 gpu:1,none gpu:1, gpu:1;gpu:1 gpu:4294967295".split()
+                    ),
+                    *(
+                        f"--gpus={v}"
+                        for v in "2 3 4 5 9 16 a100:1 a100:2 a100 a100:0 v100:1 a100:x 1,2 gpu:1 1k 1M ~ a100:9 1.5 a100:1,v100:1 a100:1, +1 01 A100:1".split()
+                    ),
+                    "-G 1",
+                    "-G a100:2",
+                    "-Ga100:1",
+                    "-G0",
+                    *(f"--gpus-per-node={v}" for v in "1 3 4 5 0 -1 abc a100:1 a100:2 v100:1 a100:0 ~".split()),
+                    "--gpus-per-node=1 -N2",
+                    "--gpus-per-node=2 -N2 -n4",
+                    *(f"--gpus-per-task={v}" for v in "1 2 4 5 0 a100:1 -1 abc v100:1".split()),
+                    "--gpus-per-task=1 -n2",
+                    "--gpus-per-task=1 -n9",
+                    "--gpus-per-task=1 -n8",
+                    "--gpus-per-task=2 -n2 -N2",
+                    "--gpus-per-task=a100:1 -n3",
+                    "--gpus-per-task=1 -n2 --gpus=2",
+                    "--gpus-per-task=1 -n2 --gpus=4",
+                    "--gpus-per-task=1 --ntasks-per-node=2 -N2",
+                    *(f"--gpus-per-socket={v}" for v in "1 2 0 abc a100:1".split()),
+                    "--gpus-per-socket=1 --sockets-per-node=2",
+                    "--gpus-per-socket=2 --sockets-per-node=2 -N1",
+                    "--gpus-per-socket=a100:2 --sockets-per-node=1",
+                    *(f"--cpus-per-gpu={v} --gpus=1" for v in "1 2 4 16 17 0 -1 abc".split()),
+                    "--cpus-per-gpu=2",
+                    "--cpus-per-gpu=2 --gpus=2",
+                    "--cpus-per-gpu=2 -c2 --gpus=1",
+                    "--cpus-per-gpu=2 --gres=gpu:2",
+                    "--cpus-per-gpu=2 --gpus-per-node=2 -N2",
+                    "-c2 --cpus-per-gpu=2 --gpus=1",
+                    "--cpus-per-gpu=4 --gpus-per-task=1 -n2",
+                    *(f"--ntasks-per-gpu={v} --gpus=2" for v in "1 3 0 -1 abc".split()),
+                    "--ntasks-per-gpu=1",
+                    "--ntasks-per-gpu=1 -n2",
+                    "--ntasks-per-gpu=2 --gpus-per-node=1",
+                    "--ntasks-per-gpu=2 --gpus-per-node=1 -N2",
+                    "--ntasks-per-gpu=2 --gpus=2 -n4",
+                    "--ntasks-per-gpu=2 --gpus=2 -n5",
+                    "--ntasks-per-gpu=1 --gpus-per-task=1 -n2",
+                    "--ntasks-per-gpu=1 --gres=gpu:2",
+                    "--ntasks-per-gpu=2 --ntasks-per-node=2 --gpus=1",
+                    "--ntasks-per-tres=2 --gpus=1",
+                    *(
+                        f"--gpu-bind={v} --gpus=1"
+                        for v in "none map_gpu:0 map:0 mask_gpu:0x1 mask:0x1 per_task:1 per_task:0 per_task single:1 single:2 single verbose,closest verbose v,closest map: bad help ~ closest,verbose map_gpu:0,1 per_task:x".split()
+                    ),
+                    "--gpu-bind=closest",
+                    *(
+                        f"--gpu-freq={v} --gpus=1"
+                        for v in "low medium highm1 memory=high low,memory=high 1400 verbose verbose,low memory=900 low,verbose bad,low ~ 0 memory=bad".split()
+                    ),
+                    "--gpu-freq=low",
+                    *(
+                        f"--tres-per-task={v} -n2"
+                        for v in "gres/gpu:1 gres/gpu=1 gres/gpu:a100:1 gres/gpu:a100=1 gpu:1 cpu=1 cpu=4,gres/gpu=1 cpu=0 cpu:abc cpu mem=100 node=1 license/matlab:1 license/matlab=1 license/foo=1 gres/foo:1 bb/x=1 billing=1 ~ cpu=2,cpu=2 gres/gpu=0 energy=1".split()
+                    ),
+                    "--tres-per-task=cpu=2 -c2",
+                    "--tres-per-task=cpu=2 -c3",
+                    "-c3 --tres-per-task=cpu=2",
+                    "--tres-per-task=gres/gpu=1 --gpus-per-task=2",
+                    "--tres-per-task=gres/gpu=1",
+                    "--tres-per-task=gres/gpu=1 --gpus=2",
+                    *(
+                        f"--gres-flags={v} --gpus=1"
+                        for v in "multiple-tasks-per-sharing,enforce-binding enforce-binding,one-task-per-sharing disable-binding,enforce-binding bad ~ allow-task-sharing,bad multiple-tasks-per-sharing ENFORCE-BINDING enforce enforce_binding".split()
+                    ),
+                    "--gres-flags=enforce-binding",
+                    *(
+                        f"--tres-bind={v} --gpus=1"
+                        for v in "gres/gpu:none gres/gpu:per_task:1 gres/gpu:single:1 gres/gpu:verbose,closest gpu:closest gres/foo:closest gres/gpu gres/gpu:bad gres/gpu:map:0 gres/gpu:mask:1 ~ gres/gpu:closest+gres/gpu:none".split()
+                    ),
+                    "--gpu-bind=closest --tres-bind=gres/gpu:none --gpus=1",
+                    "--gpus=2 -N2",
+                    "--gpus=2 -N1",
+                    "--gpus=5 -N1",
+                    "--gpus=9",
+                    "--gpus=8 -N2",
+                    "--gpus=1 -N2",
+                    "--gpus=3 --gpus-per-node=2 -N2",
+                    "--gpus=4 --gpus-per-node=2",
+                    "--gres=gpu:1 --gpus=1",
+                    "--gres=gpu:1 --gpus-per-node=1",
+                    "--gres=gpu:2 --gpus=2",
+                    "--gres=gpu:2 -N2",
+                    "--gres=gpu:2 -N2 --gpus=4",
+                    "--gres=gpu:2 -N2 --gpus=3",
+                    "--gpus=2 --gpus=1",
+                    "--gpus=2 --gpus-per-task=1",
+                    "--gpus=2 --gpus-per-socket=1",
+                    "--exclusive --gres=gpu:1",
+                    "--exclusive",
+                    "--gpus=1 --mem=1G",
+                    "--gpus=2 -n4",
+                    "--gpus=2 -c4",
+                    "--gpus=2 -n1 -c8",
+                    "-n4 --gpus-per-node=4 -t 10",
+                    "--accel-bind=g",
+                ]
+            )
+        )
+    ]
+    + _lines(
+        "--gres=gpu:1\n--gpus=1\n--gpus-per-node=1\n--gpus-per-task=1\n--gres=gpu:a100:1\n--gres=gpu:0\n--gpus=0\n--gpus-per-task=1 -n2\n--gres=gpu:1 -p debug,gpu\n--gres=gpu:1 -w n1\n--gres=none\n--gpus=1 -p bench\n--gpus=1 -p gpu,bench"
+    ),
+    "where": _lines(
+        "\n".join(
+            [
+                *(
+                    f"-L {v}"
+                    for v in "matlab:1 matlab:10 matlab:11 matlab:0 matlab:-1 matlab: matlab:x matlab=3 MATLAB matlab@db matlab@db:1 matlab,ansys matlab|ansys matlab:2|ansys:1 matlab;ansys matlab,foo ~ , matlab, matlab:1,matlab:2 matlab:1:2 ansys:4 ansys:5 foo matlab,ansys|foo matlab*2".split()
+                ),
+                "--licenses=matlab:2",
+                "-L matlab -n2",
+                *(
+                    f"-C {v}"
+                    for v in "cpu avx2 gpu bench rack1 rack2 cpu&avx2&rack1 cpu,avx2 cpu|avx2 gpu|cpu [cpu|gpu] [rack1] [rack1&rack2] cpu* cpu*0 cpu*x cpu*2 cpu*2&avx2 [rack1*2&rack2*1] cpu&gpu cpu&nosuch cpu|nosuch !cpu -cpu (cpu) (cpu cpu) ((cpu)) (cpu|avx2)&rack1 cpu&(avx2|rack1) cpu&avx2|gpu CPU |cpu &cpu cpu| cpu&&avx2 cpu||gpu cpu,,avx2 cpu¬avx2 [cpu [cpu|gpu cpu|gpu] {cpu} cpu@1 cpu: cpu=1 1 none".split()
+                ),
+                "-C [rack1|rack2] -N2",
+                "-C cpu*2 -N1",
+                "-C rack1*2 -N4",
+                "-C [rack1*1&rack2*1] -N2",
+                "--constraint=cpu",
+                "-C gpu -p gpu",
+                "-C cpu -p gpu",
+                *(f"--prefer={v}" for v in "cpu cpu&avx2 cpu|gpu [cpu|gpu] nosuch|cpu ~ cpu* (cpu cpu*2".split()),
+                "--prefer=avx2 -C cpu",
+                "--prefer=gpu -p gpu",
+                *(
+                    f"-p {v}"
+                    for v in "debug gpu long small bench maint nosuch debug, ,debug debug,debug small,debug debug,gpu long,gpu debug,maint maint,debug restricted,debug debug,restricted DEBUG Debug all gpu,long,small debug_long debug;long".split()
+                ),
+                "--partition=long",
+                "--partition=nosuch",
+                "-p small -t 30",
+                "-p small -t 31",
+                "-p small -N2",
+                "-p small -N1",
+                "-p small",
+                "-p small -w n3",
+                "-p gpu -t 1-0",
+                "-p gpu -t 1-0:01",
+                "-p gpu -t 1441",
+                "-p long -t 14-0",
+                "-p long -t 14-0:01",
+                "-p long -q long",
+                "-p long -q long -t 20-0",
+                "-p long -q normal",
+                "-p long -q preempt",
+                "-p debug -q long",
+                "-p small,debug -t 60",
+                "-p small,long -t 60",
+                "-p bench -n512",
+                "-p bench -n513",
+                "-p bench -N1 -c512",
+                "-p bench --mem=512000",
+                "-p bench --mem=512001",
+                "-p maint -t 5",
+                "-p restricted -A admin",
+                *(f"-A {v}" for v in "physics ML Physics research root foo ml,physics".split()),
+                "--account=ml",
+                "--account=nosuch",
+                "-A ml -q tiny",
+                "-A ml -q high",
+                "-A ml -p long",
+                *(f"-q {v}" for v in "normal high long preempt High nosuch normal,high".split()),
+                "--qos=high",
+                "-q high -n16",
+                "-q high -n17",
+                "-q high -N4 --exclusive",
+                "-q long -t 14-0",
+                "-q long -t 14-0:1",
+                "-q long -p gpu",
+                "-q preempt -n32",
+                "-q tiny -n2 -t 10",
+                "-q tiny -t 10",
+                "-q tiny -t 11",
+                "-q tiny -n3",
+                "-q tiny -N2",
+                "--reservation=~",
+                "--reservation=a,b",
+                "--wckey=~",
+                "--wckey=*x",
+                "-M oracle",
+                "-M nosuch",
+                "-M oracle,nosuch",
+                "-M all",
+                "-M ~",
+                "--clusters=oracle",
+                "--cluster=oracle",
+                "--cluster-constraint=x",
+                "--cluster-constraint=!x",
+                "--gid=alice",
+                "--gid=bob",
+                "--gid=nosuch",
+                "--gid=99999",
+                "--gid=-1",
+                "--gid=1001",
+                "--uid=alice",
+                "--uid=bob",
+                "--uid=1001",
+                "--uid=nosuch",
+                "--uid=0",
+                "--network=~",
+                "--network=a,b",
+                "--mcs-label=x",
+                "--mcs-label=~",
+                "--container-id=x",
+                "--container-type=x",
+                "--bb=x",
+                "--bb=capacity=1G",
+                "--bbf=nofile",
+                "--bbf=./nofile",
+                "--context=x",
+                "--power=level",
+                "--extra=x",
+                "--extra=~",
+            ]
+        )
+    )
+    + [("-p", "restricted", "-A", "ml")],
+    "opt": _lines(
+        "\n".join(
+            [
+                "-J ~",
+                "-J x",
+                "-J a/b/c",
+                "-J a%j",
+                "-J -x",
+                "-J 1234",
+                "-J xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+                "-J é",
+                '-J a"b',
+                "-J a'b",
+                "-J a,b",
+                "-J a=b",
+                "-J $x",
+                "-J #x",
+                "--job-name=a¬b",
+                "--job-name x",
+                "--comment=a¬b",
+                "--comment=x",
+                "--comment=a=b",
+                "--comment=~",
+                '--comment="',
+                "--comment=ü",
+                "--comment ¬x¬",
+                *(
+                    f"--mail-type={v}"
+                    for v in "BEGIN END FAIL REQUEUE INVALID_DEPEND STAGE_OUT TIME_LIMIT TIME_LIMIT_50 TIME_LIMIT_80 TIME_LIMIT_90 ARRAY_TASKS ALL,ARRAY_TASKS begin End bad BEGIN,bad NONE,END END,NONE BEGIN,FAIL,END ~ , BEGIN, ALL,END TIME_LIMIT_40 NONE,NONE".split()
+                ),
+                "--mail-type=END --mail-user=bob",
+                "--mail-user=~",
+                "--mail-user=alice",
+                "--mail-user=a,b",
+                "--mail-user=a_b",
+                "--mail-type=ALL --mail-type=END",
+                *(
+                    f"--nice={v}"
+                    for v in "0 1 -1 10 +5 1.5 2147483645 2147483646 -2147483645 99999999999 ~ abc1 5x 1e3".split()
+                ),
+                "--nice -n2",
+                "--nice=5 --nice=6",
+                *(f"--priority={v}" for v in "0 1 100 TOP top 4294967294 4294967295 -1 ~ 1.5 TOPX".split()),
+                *(f"--open-mode={v}" for v in "t append,truncate APPEND Truncate ap tr ~ x".split()),
+                *(
+                    f"-o {v}"
+                    for v in "o.txt %j %J %A %a %b %N %n %s %t %u %x %% %q %5j %05j %10x %0j /dev/null none out/%j.txt ../x ./x a\\%j %%j %j%j \\%j %_j %-5j %99j a_b".split()
+                ),
+                "--output=o.txt",
+                "--error=e.txt",
+                "-e e.txt",
+                "-e %j.e",
+                "-e ~",
+                "-o o -e e",
+                "-o o -e o.%j",
+                "--output=~",
+                "-a 1-2 -o %A_%a_%j",
+                "-a 1-2 -e %A_%a",
+                "-a 1-2 -o %j",
+                "-i /dev/null",
+                "-i none",
+                "-i ~",
+                "-i %j.in",
+                "-i /etc/passwd",
+                "--input=in.txt",
+                "-D /",
+                "-D .",
+                "-D ..",
+                "-D ./sub",
+                "-D ~",
+                "-D /home/alice/w/",
+                "-D /tmp/",
+                "-D /tmp//x",
+                "-D ../w",
+                "-D %j",
+                "--chdir=/tmp",
+                "--chdir=sub/dir",
+                "-D /tmp -o o.txt",
+                "-D /tmp -o /var/tmp/o.txt",
+                *(
+                    f"--export={v}"
+                    for v in "ALL NONE all none nil FOO ~ FOO,BAR ALL,X=1 NONE,X=1 NIL,X=1 X= =x X=a_b SLURM_X=1 X=1,ALL".split()
+                ),
+                "--export-file=nofile",
+                "--export-file=./nofile",
+                "--export-file=~",
+                "--export-file=3",
+                "--get-user-env",
+                "--get-user-env=10",
+                "--get-user-env=10L",
+                "--get-user-env=L",
+                *(
+                    f"--signal={v}"
+                    for v in "10 USR1@30 B:10 R:USR1 R:10@5 RB:USR1 BR:10 USR2@0 KILL INT@1 SIGTERM@10 usr1 sigusr1 B:USR1 B: @5 10@ USR1@-1 USR1@abc 0 64 65 99 -1 ~ USR1@65535 USR1@65536 X:USR1 b:USR1 B:R:USR1 HUP STOP CONT URG WINCH TSTP QUIT ABRT ALRM CHLD PIPE SEGV XCPU RTMIN EXIT USR1@1:00".split()
+                ),
+                *(
+                    f"--acctg-freq={v}"
+                    for v in "0 30 task=0 energy=30 network=30 filesystem=30 task=10,energy=20 bad=1 task=abc -1 abc ~ task= task=60,filesystem=bad 5,task=6 10s".split()
+                ),
+                *(
+                    f"--profile={v}"
+                    for v in "All None all none Energy Task Lustre Network Filesystem Energy,Task task,bad ~ All,Task None,Task Energy,None x,Task".split()
+                ),
+                *(
+                    f"--propagate={v}"
+                    for v in "ALL all none STACK CORE CPU FSIZE DATA RSS NPROC NOFILE MEMLOCK AS stack STACK,BAD NONE,STACK ALL,STACK ~ RLIMIT_STACK STACK, CPU,CORE".split()
+                ),
+                "--wait-all-nodes=0",
+                "--wait-all-nodes=1",
+                "--wait-all-nodes=-1",
+                "--wait-all-nodes=abc",
+                "--wait-all-nodes=~",
+                "-vv",
+                "-vvv",
+                "--verbose",
+                "--quiet",
+                "-Qv",
+                "--test-only -N9",
+                "--test-only -p nosuch",
+                "--test-only -p maint",
+                "--test-only -n4 -t 5",
+                "--test-only -p gpu --gres=gpu:1",
+                "--test-only -a 1-3",
+                "--test-only -A nosuch",
+                "--test-only --mem=999999",
+                "--requeue",
+                "--no-requeue",
+                "--requeue --no-requeue",
+                "--no-requeue --requeue",
+                "--requeue=expedite",
+                "--requeue=bad",
+                "--oom-kill-step=0",
+                "--oom-kill-step=1",
+                "--oom-kill-step=-1",
+                "--oom-kill-step=abc",
+                "--oom-kill-step=~",
+                "--resv-ports=1",
+                "--resv-ports=-1",
+                "--x11",
+                "--x11=all",
+                "--x11=batch",
+                "--x11=first",
+                "--x11=last",
+                "--batch=cpu",
+                "--batch=nosuch",
+                "--batch=cpu|gpu",
+                "--batch=~",
+                "--batch=cpu&gpu",
+                "--cpu-freq=low",
+                "--cpu-freq=high",
+                "--cpu-freq=medium",
+                "--cpu-freq=highm1",
+                "--cpu-freq=1000000",
+                "--cpu-freq=low-high",
+                "--cpu-freq=low-high:Performance",
+                "--cpu-freq=Performance",
+                "--cpu-freq=PowerSave",
+                "--cpu-freq=OnDemand",
+                "--cpu-freq=UserSpace",
+                "--cpu-freq=Conservative",
+                "--cpu-freq=SchedUtil",
+                "--cpu-freq=bad",
+                "--cpu-freq=~",
+                "--cpu-freq=high-low",
+                "--cpu-freq=1000-2000:OnDemand",
+                "--cpu-freq=performance",
+                "-I",
+                "-I5",
+                "--immediate",
+                "--foo",
+                "--foo=1",
+                "-Z",
+                "-Y",
+                "-y",
+                "-z",
+                "-%",
+                "--",
+                "-",
+                "--n",
+                "--ntask=2",
+                "--ntasks-per=2",
+                "--ex",
+                "--exc=n1",
+                "--pa",
+                "--pa=debug",
+                "--mem-per=5",
+                "--cpus=2",
+                "--cpus-per=2",
+                "--cpus-per-t=2",
+                "--gp=1",
+                "--gpu=1",
+                "--gres-f=x",
+                "--tim=5",
+                "--t=5",
+                "--tm=5",
+                "--ti=5",
+                "--job=x",
+                "--jo=x",
+                "--com=x",
+                "--con=cpu",
+                "--cont",
+                "--contig",
+                "--dep=singleton",
+                "--q=high",
+                "--re",
+                "--req",
+                "--res=x",
+                "--mail=ALL",
+                "--mail-t=ALL",
+                "--wait=5",
+                "--hold",
+                "--hold=1",
+                "--contiguous=1",
+                "--quiet=1",
+                "--parsable=1",
+                "--overcommit=5",
+                "--version=1",
+                "-n",
+                "-c",
+                "-t",
+                "-p",
+                "-A",
+                "-J",
+                "--ntasks",
+                "--job-name",
+                "--partition",
+                "--account",
+                "--begin",
+                "--array",
+                "--dependency",
+                "--constraint",
+                "--gres",
+                "--output",
+                "-o",
+                "-e",
+                "-a",
+                "-d",
+                "-C",
+                "-w",
+                "-x",
+                "-n2N1",
+                "-Hn2",
+                "-vn2",
+                "-n 2",
+                "-n=2",
+                "-t=5",
+                "-p=debug",
+                "-N=2",
+                "-J=x",
+                "-c=2",
+                "-A=ml",
+                "--ntasks 3",
+                "--time 5",
+                "--mem 200",
+                "-n2 -n3",
+                "--time=5 -t 6",
+                "-J a -J b",
+                "-p debug -p long",
+                "--mem-update=50@10",
+                "--mem-update=abc",
+                "--autocomplete=x",
+                "--resources=x",
+                "--treewidth=5",
+                "--wckey=a",
+                "--parsable",
+                "--parsable -Q",
+                "--ignore-pbs",
+                "--usage",
+                "--help",
+                "-h",
+                "-V",
+                "--version",
+                "-hV",
+                "--no-bell",
+                "--label",
+                "-l",
+                "-u",
+                "--pty",
+                "--mpi=none",
+                "--multi-prog",
+                "-r1",
+                "-T5",
+                "-K",
+                "-X",
+                "-E",
+                "--exact",
+                "--overlap",
+                "--bcast",
+                "--jobid=5",
+                "--no-shell",
+                "--cpu-bind=none",
+                "--task-prolog=x",
+                "--prolog=x",
+                "--epilog=x",
+            ]
+        )
+    ),
 }
 SUBMISSIONS["opt"] = [o for o in SUBMISSIONS["opt"] if o]
 
@@ -205,21 +929,138 @@ SLURM_ACCOUNT ml""".split("\n")
 
 _B = "#!/bin/bash\n"
 SCRIPTS: dict[str, str] = {
-    "empty": "", "blanks": "   \n", "crlf": "#!/bin/bash\r\nhostname\r\n", "crlf_directive": "#!/bin/bash\n#SBATCH -n2\r\nhostname\n", "sh": "#!/bin/sh\nhostname\n", "env": "#!/usr/bin/env bash\n#SBATCH -n2\nhostname\n", "shebang_args": "#!/bin/bash -l -e\n#SBATCH -n2\nhostname\n",
-    "nothing": "hostname\n", "comment_first": "# x\n#!/bin/bash\n", "no_newline": "#!/bin/bash\nhostname", "no_newline_directive": "#!/bin/bash\n#SBATCH -n3", "shebang_tab": "#!\t/bin/bash\nhostname\n", "shebang_only_mark": "#!\nhostname\n", "leading_space": " #!/bin/bash\n", "binary": "\u0001\u0002\n",
-    "tab": _B + "#SBATCH\t-n2\t-J\tx\nhostname\n", "equals_space": _B + "#SBATCH --ntasks = 2\nhostname\n", "space_value": _B + "#SBATCH --ntasks 2\n", "joined": _B + "#SBATCH -n2 -c2 -N2\n", "many_spaces": _B + "#SBATCH     -n   2    \nhostname\n", "trailing_blank": _B + "#SBATCH -n2   \nhostname\n",
-    "empty_directive": _B + "#SBATCH\n#SBATCH -n2\nhostname\n", "only_word": _B + "#SBATCHX -n2\n", "colon": _B + "#SBATCH: -n2\n", "dash_dash": _B + "#SBATCH -- -n2\n", "bad_value": _B + "#SBATCH -n abc\n", "missing_value": _B + "#SBATCH -n\n", "missing_value_long": _B + "#SBATCH --time\n", "ambiguous": _B + "#SBATCH --n=2\n", "unknown_short": _B + "#SBATCH -Y\n",
-    "variable": _B + "#SBATCH -J $USER\n#SBATCH -o ${HOME}/x\n", "tilde": _B + "#SBATCH -o ~/x\n", "glob": _B + "#SBATCH -J *\n", "backslash_end": _B + "#SBATCH -J x\\\nhostname\n", "quote_mid": _B + "#SBATCH --comment=a\"b c\"d\n", "quote_both": _B + "#SBATCH --comment='a \"b\" c'\n", "empty_quotes": _B + "#SBATCH --comment=\"\"\n", "escaped_quote": _B + "#SBATCH --comment=\"a\\\"b\"\n", "escaped_hash": _B + "#SBATCH --comment=a\\#b\n", "hash_joined": _B + "#SBATCH --comment=a#b\n", "hash_start": _B + "#SBATCH # -n2\n", "single_unterminated": _B + "#SBATCH -J 'a b\n", "backslash_n": _B + "#SBATCH -J a\\nb\n", "unicode": _B + "#SBATCH -J ünï\n",
-    "repeat": _B + "#SBATCH -n2\n#SBATCH -n3\n#SBATCH -J a\n#SBATCH -J b\n", "conflict": _B + "#SBATCH --mem=1G\n#SBATCH --mem-per-cpu=100\n", "array": _B + "#SBATCH -a 1-3\n#SBATCH -o %A_%a\n", "hold": _B + "#SBATCH --hold\n#SBATCH --comment=x\n", "test_only": _B + "#SBATCH --test-only\n", "parsable": _B + "#SBATCH --parsable\n", "quiet": _B + "#SBATCH -Q\n", "verbose": _B + "#SBATCH -v\n", "help": _B + "#SBATCH --help\n", "version": _B + "#SBATCH -V\n", "usage": _B + "#SBATCH --usage\n", "wait": _B + "#SBATCH --wait --comment=x\n" if False else _B + "#SBATCH -M oracle\n", "uid": _B + "#SBATCH --uid=bob\n", "chdir": _B + "#SBATCH -D /tmp\n", "export": _B + "#SBATCH --export=NONE\n", "gpus": _B + "#SBATCH -p gpu\n#SBATCH --gpus=2\n", "begin": _B + "#SBATCH --begin=now+1hour\n", "mail": _B + "#SBATCH --mail-type=END,FAIL\n#SBATCH --mail-user=x@y.z\n", "dep": _B + "#SBATCH -d singleton\n", "exclusive": _B + "#SBATCH --exclusive\n", "time_ws": _B + "#SBATCH -t 1-0:0:0\n#SBATCH --time-min=5\n",
-    "after_code": _B + "x=1\n#SBATCH -n2\n", "after_exit": _B + "exit\n#SBATCH -n2\n", "after_blank": _B + "\n\n#SBATCH -n2\n", "after_comment": _B + "# a\n#SBATCH -n2\n# b\n#SBATCH -c2\n", "after_indented_comment": _B + "   # a\n#SBATCH -n2\n", "after_heredoc": _B + "cat <<X\n#SBATCH -n2\nX\n", "after_module": _B + "module load x\n#SBATCH -n2\n", "before_shebang": "#SBATCH -n2\n#!/bin/bash\n", "long_line": _B + "#SBATCH -J " + "x" * 900 + "\n", "very_long_line": _B + "#SBATCH --comment=" + "x" * 3000 + "\n", "many": _B + "".join(f"#SBATCH --comment={i}\n" for i in range(300)),
-    "pbs": _B + "#PBS -N pbsname\n#PBS -l nodes=2:ppn=2\n#PBS -l walltime=1:00:00\n#PBS -q long\n", "pbs_more": _B + "#PBS -A ml\n#PBS -o out\n#PBS -e err\n#PBS -m abe\n#PBS -M x@y.z\n#PBS -p 5\n#PBS -h\n", "pbs_join": _B + "#PBS -j oe\n#PBS -V\n#PBS -r n\n", "pbs_array": _B + "#PBS -t 1-3\n", "pbs_J": _B + "#PBS -J 1-3\n", "pbs_W": _B + "#PBS -W depend=afterok:1\n", "pbs_bad": _B + "#PBS -Z\n", "pbs_mem": _B + "#PBS -l mem=1gb\n", "pbs_select": _B + "#PBS -l select=2:ncpus=4\n", "pbs_and": _B + "#SBATCH -n2\n#PBS -N x\n", "pbs_S": _B + "#PBS -S /bin/bash\n", "pbs_k": _B + "#PBS -k oe\n", "pbs_long": _B + "#PBS --ntasks=2\n", "pbs_a": _B + "#PBS -a 203001011200\n", "pbs_v": _B + "#PBS -v FOO,BAR=1\n", "pbs_pmem": _B + "#PBS -l pmem=100mb,nodes=1\n", "pbs_cput": _B + "#PBS -l cput=1:00:00\n",
-    "bsub": _B + "#BSUB -J lsf\n#BSUB -n 4\n#BSUB -q long\n#BSUB -W 60\n", "bsub_more": _B + "#BSUB -o out.%J\n#BSUB -e err.%J\n#BSUB -M 100\n#BSUB -P ml\n", "bsub_R": _B + "#BSUB -R \"span[hosts=1]\"\n", "bsub_bad": _B + "#BSUB -Z\n", "bsub_x": _B + "#BSUB -x\n", "bsub_m": _B + "#BSUB -m n1\n", "bsub_W": _B + "#BSUB -W 1:30\n", "bsub_w": _B + "#BSUB -w done(1)\n", "bsub_H": _B + "#BSUB -H\n", "bsub_i": _B + "#BSUB -i in\n", "bsub_array": _B + "#BSUB -J a[1-3]\n", "bsub_and": _B + "#SBATCH -J s\n#BSUB -J b\n", "bsub_cwd": _B + "#BSUB -cwd /tmp\n", "bsub_b": _B + "#BSUB -b 12:00\n",
-    "sge": _B + "#$ -N x\n#$ -pe mpi 4\n", "het": _B + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2 -J b\nhostname\n", "het3": _B + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n#SBATCH hetjob\n#SBATCH -n3\n", "het_empty": _B + "#SBATCH hetjob\n#SBATCH -n2\n", "het_last": _B + "#SBATCH -n2\n#SBATCH hetjob\n", "het_array": _B + "#SBATCH -a 1-2\n#SBATCH hetjob\n#SBATCH -n2\n", "het_bad": _B + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH --foo\n", "het_case": _B + "#SBATCH -n1\n#SBATCH HETJOB\n#SBATCH -n2\n",
-    "perl": "#!/usr/bin/perl\n#SBATCH -n2\nprint 1;\n", "python_env": "#!/usr/bin/env python3\n#SBATCH -n2\n", "R": "#!/usr/bin/Rscript\n#SBATCH -n2\n", "exec_relative": "#!bash\n#SBATCH -n2\n", "wrap": _B + "#SBATCH --wrap=hostname -n2\n", "constraint": _B + "#SBATCH -C \"cpu&avx2\"\n", "nodelist": _B + "#SBATCH -w n[1-2]\n", "exclude": _B + "#SBATCH --exclude=n1,n2\n",
+    "empty": "",
+    "blanks": "   \n",
+    "crlf": "#!/bin/bash\r\nhostname\r\n",
+    "crlf_directive": "#!/bin/bash\n#SBATCH -n2\r\nhostname\n",
+    "sh": "#!/bin/sh\nhostname\n",
+    "env": "#!/usr/bin/env bash\n#SBATCH -n2\nhostname\n",
+    "shebang_args": "#!/bin/bash -l -e\n#SBATCH -n2\nhostname\n",
+    "nothing": "hostname\n",
+    "comment_first": "# x\n#!/bin/bash\n",
+    "no_newline": "#!/bin/bash\nhostname",
+    "no_newline_directive": "#!/bin/bash\n#SBATCH -n3",
+    "shebang_tab": "#!\t/bin/bash\nhostname\n",
+    "shebang_only_mark": "#!\nhostname\n",
+    "leading_space": " #!/bin/bash\n",
+    "binary": "\u0001\u0002\n",
+    "tab": _B + "#SBATCH\t-n2\t-J\tx\nhostname\n",
+    "equals_space": _B + "#SBATCH --ntasks = 2\nhostname\n",
+    "space_value": _B + "#SBATCH --ntasks 2\n",
+    "joined": _B + "#SBATCH -n2 -c2 -N2\n",
+    "many_spaces": _B + "#SBATCH     -n   2    \nhostname\n",
+    "trailing_blank": _B + "#SBATCH -n2   \nhostname\n",
+    "empty_directive": _B + "#SBATCH\n#SBATCH -n2\nhostname\n",
+    "only_word": _B + "#SBATCHX -n2\n",
+    "colon": _B + "#SBATCH: -n2\n",
+    "dash_dash": _B + "#SBATCH -- -n2\n",
+    "bad_value": _B + "#SBATCH -n abc\n",
+    "missing_value": _B + "#SBATCH -n\n",
+    "missing_value_long": _B + "#SBATCH --time\n",
+    "ambiguous": _B + "#SBATCH --n=2\n",
+    "unknown_short": _B + "#SBATCH -Y\n",
+    "variable": _B + "#SBATCH -J $USER\n#SBATCH -o ${HOME}/x\n",
+    "tilde": _B + "#SBATCH -o ~/x\n",
+    "glob": _B + "#SBATCH -J *\n",
+    "backslash_end": _B + "#SBATCH -J x\\\nhostname\n",
+    "quote_mid": _B + '#SBATCH --comment=a"b c"d\n',
+    "quote_both": _B + "#SBATCH --comment='a \"b\" c'\n",
+    "empty_quotes": _B + '#SBATCH --comment=""\n',
+    "escaped_quote": _B + '#SBATCH --comment="a\\"b"\n',
+    "escaped_hash": _B + "#SBATCH --comment=a\\#b\n",
+    "hash_joined": _B + "#SBATCH --comment=a#b\n",
+    "hash_start": _B + "#SBATCH # -n2\n",
+    "single_unterminated": _B + "#SBATCH -J 'a b\n",
+    "backslash_n": _B + "#SBATCH -J a\\nb\n",
+    "unicode": _B + "#SBATCH -J ünï\n",
+    "repeat": _B + "#SBATCH -n2\n#SBATCH -n3\n#SBATCH -J a\n#SBATCH -J b\n",
+    "conflict": _B + "#SBATCH --mem=1G\n#SBATCH --mem-per-cpu=100\n",
+    "array": _B + "#SBATCH -a 1-3\n#SBATCH -o %A_%a\n",
+    "hold": _B + "#SBATCH --hold\n#SBATCH --comment=x\n",
+    "test_only": _B + "#SBATCH --test-only\n",
+    "parsable": _B + "#SBATCH --parsable\n",
+    "quiet": _B + "#SBATCH -Q\n",
+    "verbose": _B + "#SBATCH -v\n",
+    "help": _B + "#SBATCH --help\n",
+    "version": _B + "#SBATCH -V\n",
+    "usage": _B + "#SBATCH --usage\n",
+    "wait": _B + "#SBATCH --wait --comment=x\n" if False else _B + "#SBATCH -M oracle\n",
+    "uid": _B + "#SBATCH --uid=bob\n",
+    "chdir": _B + "#SBATCH -D /tmp\n",
+    "export": _B + "#SBATCH --export=NONE\n",
+    "gpus": _B + "#SBATCH -p gpu\n#SBATCH --gpus=2\n",
+    "begin": _B + "#SBATCH --begin=now+1hour\n",
+    "mail": _B + "#SBATCH --mail-type=END,FAIL\n#SBATCH --mail-user=x@y.z\n",
+    "dep": _B + "#SBATCH -d singleton\n",
+    "exclusive": _B + "#SBATCH --exclusive\n",
+    "time_ws": _B + "#SBATCH -t 1-0:0:0\n#SBATCH --time-min=5\n",
+    "after_code": _B + "x=1\n#SBATCH -n2\n",
+    "after_exit": _B + "exit\n#SBATCH -n2\n",
+    "after_blank": _B + "\n\n#SBATCH -n2\n",
+    "after_comment": _B + "# a\n#SBATCH -n2\n# b\n#SBATCH -c2\n",
+    "after_indented_comment": _B + "   # a\n#SBATCH -n2\n",
+    "after_heredoc": _B + "cat <<X\n#SBATCH -n2\nX\n",
+    "after_module": _B + "module load x\n#SBATCH -n2\n",
+    "before_shebang": "#SBATCH -n2\n#!/bin/bash\n",
+    "long_line": _B + "#SBATCH -J " + "x" * 900 + "\n",
+    "very_long_line": _B + "#SBATCH --comment=" + "x" * 3000 + "\n",
+    "many": _B + "".join(f"#SBATCH --comment={i}\n" for i in range(300)),
+    "pbs": _B + "#PBS -N pbsname\n#PBS -l nodes=2:ppn=2\n#PBS -l walltime=1:00:00\n#PBS -q long\n",
+    "pbs_more": _B + "#PBS -A ml\n#PBS -o out\n#PBS -e err\n#PBS -m abe\n#PBS -M x@y.z\n#PBS -p 5\n#PBS -h\n",
+    "pbs_join": _B + "#PBS -j oe\n#PBS -V\n#PBS -r n\n",
+    "pbs_array": _B + "#PBS -t 1-3\n",
+    "pbs_J": _B + "#PBS -J 1-3\n",
+    "pbs_W": _B + "#PBS -W depend=afterok:1\n",
+    "pbs_bad": _B + "#PBS -Z\n",
+    "pbs_mem": _B + "#PBS -l mem=1gb\n",
+    "pbs_select": _B + "#PBS -l select=2:ncpus=4\n",
+    "pbs_and": _B + "#SBATCH -n2\n#PBS -N x\n",
+    "pbs_S": _B + "#PBS -S /bin/bash\n",
+    "pbs_k": _B + "#PBS -k oe\n",
+    "pbs_long": _B + "#PBS --ntasks=2\n",
+    "pbs_a": _B + "#PBS -a 203001011200\n",
+    "pbs_v": _B + "#PBS -v FOO,BAR=1\n",
+    "pbs_pmem": _B + "#PBS -l pmem=100mb,nodes=1\n",
+    "pbs_cput": _B + "#PBS -l cput=1:00:00\n",
+    "bsub": _B + "#BSUB -J lsf\n#BSUB -n 4\n#BSUB -q long\n#BSUB -W 60\n",
+    "bsub_more": _B + "#BSUB -o out.%J\n#BSUB -e err.%J\n#BSUB -M 100\n#BSUB -P ml\n",
+    "bsub_R": _B + '#BSUB -R "span[hosts=1]"\n',
+    "bsub_bad": _B + "#BSUB -Z\n",
+    "bsub_x": _B + "#BSUB -x\n",
+    "bsub_m": _B + "#BSUB -m n1\n",
+    "bsub_W": _B + "#BSUB -W 1:30\n",
+    "bsub_w": _B + "#BSUB -w done(1)\n",
+    "bsub_H": _B + "#BSUB -H\n",
+    "bsub_i": _B + "#BSUB -i in\n",
+    "bsub_array": _B + "#BSUB -J a[1-3]\n",
+    "bsub_and": _B + "#SBATCH -J s\n#BSUB -J b\n",
+    "bsub_cwd": _B + "#BSUB -cwd /tmp\n",
+    "bsub_b": _B + "#BSUB -b 12:00\n",
+    "sge": _B + "#$ -N x\n#$ -pe mpi 4\n",
+    "het": _B + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2 -J b\nhostname\n",
+    "het3": _B + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n2\n#SBATCH hetjob\n#SBATCH -n3\n",
+    "het_empty": _B + "#SBATCH hetjob\n#SBATCH -n2\n",
+    "het_last": _B + "#SBATCH -n2\n#SBATCH hetjob\n",
+    "het_array": _B + "#SBATCH -a 1-2\n#SBATCH hetjob\n#SBATCH -n2\n",
+    "het_bad": _B + "#SBATCH -n1\n#SBATCH hetjob\n#SBATCH --foo\n",
+    "het_case": _B + "#SBATCH -n1\n#SBATCH HETJOB\n#SBATCH -n2\n",
+    "perl": "#!/usr/bin/perl\n#SBATCH -n2\nprint 1;\n",
+    "python_env": "#!/usr/bin/env python3\n#SBATCH -n2\n",
+    "R": "#!/usr/bin/Rscript\n#SBATCH -n2\n",
+    "exec_relative": "#!bash\n#SBATCH -n2\n",
+    "wrap": _B + "#SBATCH --wrap=hostname -n2\n",
+    "constraint": _B + '#SBATCH -C "cpu&avx2"\n',
+    "nodelist": _B + "#SBATCH -w n[1-2]\n",
+    "exclude": _B + "#SBATCH --exclude=n1,n2\n",
 }
 
 SHELL_SUBMISSIONS: list[dict[str, Any]] = [
-    *({"sh": text, "files": {"job.sh": _B + "#SBATCH -t 20\n#SBATCH -J script\nhostname\n", "two.sh": _B + "hostname\n"}} for text in """sbatch -H ./job.sh
+    *(
+        {
+            "sh": text,
+            "files": {"job.sh": _B + "#SBATCH -t 20\n#SBATCH -J script\nhostname\n", "two.sh": _B + "hostname\n"},
+        }
+        for text in """sbatch -H ./job.sh
 sbatch -H $PWD/job.sh
 sbatch -H job.sh a b 'c d'
 sbatch -H job.sh -n2 --foo
@@ -286,8 +1127,14 @@ printf 'n1\\nn2\\n' > l; sbatch -H -w ./l two.sh
 printf 'n1\\nn2\\n' > l; sbatch -H -x ./l two.sh
 printf 'n1 n2' > l; sbatch -H -F ./l two.sh
 printf 'n1,n2' > l; sbatch -H -F l two.sh
-printf 'n1\\nn1\\n' > l; sbatch -H -m arbitrary -w ./l two.sh""".split("\n") if text.strip()),
-    *({"user": user, "sh": text} for user, text in (pair.split("$ ", 1) for pair in """carol$ sbatch -H --wrap hostname
+printf 'n1\\nn1\\n' > l; sbatch -H -m arbitrary -w ./l two.sh""".split("\n")
+        if text.strip()
+    ),
+    *(
+        {"user": user, "sh": text}
+        for user, text in (
+            pair.split("$ ", 1)
+            for pair in """carol$ sbatch -H --wrap hostname
 carol$ sbatch -H -A physics --wrap hostname
 carol$ squeue --me
 bob$ sbatch -H --wrap hostname
@@ -319,15 +1166,30 @@ root$ sbatch -H --uid=carol --wrap hostname
 root$ sbatch -H --reboot --wrap hostname
 root$ sbatch -H -p maint --wrap hostname
 root$ sbatch -H -p restricted --wrap hostname
-root$ sbatch -H -q tiny -n4 --wrap hostname""".split("\n"))),
+root$ sbatch -H -q tiny -n4 --wrap hostname""".split("\n")
+        )
+    ),
 ]
 
-HOST_LISTS = """n[1-3] n[1,3] n[1-2,4] n[001-003] n[1-3,5-7] n[9-11] n[09-11] n[099-101] a[1-2],b[1-2] a1,a2,b1 n1,n3,n2 n3,n2,n1 n1,n1 n[1-3],n[5-7] n[1-3]x n[1-3]x[1-2] r[1-2]c[1-2]n[1-2] n[1-2][3-4] n[] n[ n[1 n[1- n[1-] n[-1] n[1-2 n1] [n1] [1-3] n[1-3]] n[[1-3]] n[1,2 n[a] n[1a] n[1-2a] n[0-0] n[0] n[00] n[5-5] n[10-9] n[2-1] n[1-100] n[1-3,2-4] n[1--3] n[1-2-3] n[1.5] n[1 2] n1 n2 n1,,n2 ,n1 n1, , n-1 n_1 n.1 n1.example.org n[1-2].example.org n1:n2 n1;n2 1 1,2,3 001,002 12-15 x y,x x1y,x2y x1y2,x1y3 x1y1,x2y1 x1y1,x2y2 n01,n1,n001 n1,n01 n10,n9,n8 n2,n10,n1 node-[1-3] node-1,node-2,node-3 n[1-3]-ib n1-ib,n2-ib N1,n1 n{1-3} n(1-3) n* n?x n[1-3:1] n[1-9:2] n[0-10:5] n^1 -n1 n99999999 n[99999998-99999999] n[00001-00003] n1,m,n2,m gpu01,gpu02,cpu01 a1b,a2b,a10b abc a[1-2]b,a3b n[1-2,2-3] n[3,1,2] n1,n2,n4,n5,n7 rack1-n1,rack1-n2,rack2-n1 r1n1,r1n2,r2n1,r2n2 0 00 a0,a00,a000 n[1-65] a1,b1,a2,b2""".split(" ")
+HOST_LISTS = """n[1-3] n[1,3] n[1-2,4] n[001-003] n[1-3,5-7] n[9-11] n[09-11] n[099-101] a[1-2],b[1-2] a1,a2,b1 n1,n3,n2 n3,n2,n1 n1,n1 n[1-3],n[5-7] n[1-3]x n[1-3]x[1-2] r[1-2]c[1-2]n[1-2] n[1-2][3-4] n[] n[ n[1 n[1- n[1-] n[-1] n[1-2 n1] [n1] [1-3] n[1-3]] n[[1-3]] n[1,2 n[a] n[1a] n[1-2a] n[0-0] n[0] n[00] n[5-5] n[10-9] n[2-1] n[1-100] n[1-3,2-4] n[1--3] n[1-2-3] n[1.5] n[1 2] n1 n2 n1,,n2 ,n1 n1, , n-1 n_1 n.1 n1.example.org n[1-2].example.org n1:n2 n1;n2 1 1,2,3 001,002 12-15 x y,x x1y,x2y x1y2,x1y3 x1y1,x2y1 x1y1,x2y2 n01,n1,n001 n1,n01 n10,n9,n8 n2,n10,n1 node-[1-3] node-1,node-2,node-3 n[1-3]-ib n1-ib,n2-ib N1,n1 n{1-3} n(1-3) n* n?x n[1-3:1] n[1-9:2] n[0-10:5] n^1 -n1 n99999999 n[99999998-99999999] n[00001-00003] n1,m,n2,m gpu01,gpu02,cpu01 a1b,a2b,a10b abc a[1-2]b,a3b n[1-2,2-3] n[3,1,2] n1,n2,n4,n5,n7 rack1-n1,rack1-n2,rack2-n1 r1n1,r1n2,r2n1,r2n2 0 00 a0,a00,a000 n[1-65] a1,b1,a2,b2""".split(
+    " "
+)
 HOST_LISTS = [*dict.fromkeys(HOST_LISTS), "n1 n2", "", " ", "n1, n2", "n[1-2] n3"]
 
 _ECHO = "echo $SLURM_PROCID $SLURM_NTASKS $SLURM_NNODES $SLURM_JOB_PARTITION $SLURM_CPUS_PER_TASK $SLURM_CPUS_ON_NODE"
 STEPS: list[dict[str, Any]] = [
-    *({"sh": text, "collect": ["[oe][.].*"], "env": {"FOO": "bar"}, "files": {"tp": "#!/bin/sh\necho export TPV=set\necho print from prolog\n", "te": "#!/bin/sh\necho epilog $SLURM_PROCID >> e.te\n", "fail": "#!/bin/sh\nexit 3\n"}} for text in """srun -n2 hostname
+    *(
+        {
+            "sh": text,
+            "collect": ["[oe][.].*"],
+            "env": {"FOO": "bar"},
+            "files": {
+                "tp": "#!/bin/sh\necho export TPV=set\necho print from prolog\n",
+                "te": "#!/bin/sh\necho epilog $SLURM_PROCID >> e.te\n",
+                "fail": "#!/bin/sh\nexit 3\n",
+            },
+        }
+        for text in """srun -n2 hostname
 srun -N2 hostname
 srun -l -n3 bash -c 'echo $SLURM_PROCID'
 srun -n2 bash -c 'exit $SLURM_PROCID'
@@ -535,9 +1397,31 @@ salloc -Q sbcast tp /tmp/tp.S
 salloc -Q -N2 sbcast -f tp /tmp/tp.S
 salloc -Q sbcast nofile /tmp/x
 salloc -Q bash -c 'sbcast -f tp /tmp/tp.S; srun cat /tmp/tp.S'
-salloc -Q bash -c 'sbcast -p -f tp /tmp/tp.S; sbcast tp /tmp/tp.S'""".split("\n")),
-    *({"argv": ["srun", "bash", "-c", _ECHO], "env": {name: value}, "collect": ["[oe][.].*"]} for name, value in (pair.split("=", 1) for pair in """SLURM_NNODES=2 SLURM_JOB_NUM_NODES=2 SLURM_NPROCS=2 SRUN_LABEL=1 SLURM_ACCOUNT=ml SLURM_ACCOUNT=nosuch SLURM_QOS=high SLURM_TIMELIMIT=5 SLURM_TIMELIMIT=abc SLURM_PARTITION=nosuch SLURM_EXCLUSIVE=1 SLURM_STDOUTMODE=o.txt SLURM_STDERRMODE=e.txt SLURM_STDINMODE=none SRUN_OUTPUT=o.txt SRUN_INPUT=none SLURM_JOB_NAME=x SLURM_WORKING_DIR=/tmp SLURM_REMOTE_CWD=/tmp SLURM_CPU_BIND=none SLURM_CPU_BIND=bad SLURM_MEM_PER_CPU=50 SLURM_MEM_PER_CPU=bad SLURM_HINT=nomultithread SLURM_CONSTRAINT=nosuch SLURM_UNBUFFEREDIO=1 SLURM_KILL_BAD_EXIT=1 SLURM_WAIT=5 SLURM_THREADS=5 SLURM_NTASKS_PER_NODE=2 SLURM_DEBUG=1 SRUN_DEBUG=1 SLURM_SRUN_REDUCE_TASK_EXIT_MSG=1 SLURM_EXPORT_ENV=NONE SRUN_EXPORT_ENV=NONE SLURM_TASK_PROLOG=./nosuch SLURM_TASK_EPILOG=./nosuch SLURM_PROLOG=none SLURM_EPILOG=none SLURM_DISABLE_STATUS=1 SLURM_OPEN_MODE=a SLURM_MPI_TYPE=none SLURM_MPI_TYPE=bad SLURM_NO_KILL=1 SLURM_THREADS_PER_CORE=1 SLURM_WCKEY=x SLURM_RESERVATION=nosuch SLURM_JOB_ID=999999 SLURM_JOBID=5 SLURM_CLUSTERS=oracle SLURM_GRES=foo SLURM_NETWORK=x SLURM_SPREAD_JOB=1 SLURM_USE_MIN_NODES=1 SLURM_OVERLAP=1 SLURM_EXACT=1 SLURM_NSOCKETS_PER_NODE=1 SLURM_NCORES_PER_SOCKET=1 SLURM_PROFILE=none SLURM_SIGNAL=USR1@5 SLURM_STEP_KILLED_MSG_NODE_ID=1 SLURM_EXIT_ERROR=5 SLURM_IMMEDIATE=1 SLURM_DEPENDENCY=singleton SLURM_CPUS_PER_TASK=9""".split())),
-    *({"argv": ["salloc", "-Q", "bash", "-c", "scontrol -o show job $SLURM_JOB_ID | grep -o -E '(TimeLimit|Partition|Account|QOS|NumCPUs|OverSubscribe|Features|MinMemoryCPU|MinMemoryNode|CoreSpec|Licenses)=[^ ]*'"], "env": {name: value}} for name, value in (pair.split("=", 1) for pair in """SALLOC_TIMELIMIT=5 SALLOC_TIMELIMIT=abc SALLOC_PARTITION=nosuch SALLOC_ACCOUNT=nosuch SALLOC_QOS=nosuch SALLOC_EXCLUSIVE=1 SALLOC_EXCLUSIVE=user SALLOC_MEM_PER_CPU=50 SALLOC_MEM_PER_NODE=200 SALLOC_CONSTRAINT=cpu SALLOC_CONSTRAINT=avx2&cpu SALLOC_CORE_SPEC=1 SALLOC_BELL=1 SALLOC_KILL_CMD=9 SALLOC_IMMEDIATE=5 SALLOC_NO_KILL=1 SALLOC_OVERCOMMIT=1 SALLOC_WAIT_ALL_NODES=1 SALLOC_DEBUG=1 SALLOC_THREADS_PER_CORE=1 SALLOC_HINT=nomultithread SALLOC_HINT=bad SALLOC_GRES=foo:1 SALLOC_SIGNAL=USR1@5 SALLOC_WCKEY=x SALLOC_RESERVATION=nosuch SALLOC_USE_MIN_NODES=1 SALLOC_CLUSTERS=oracle SALLOC_CLUSTERS=nosuch SALLOC_PROFILE=bad SALLOC_ACCTG_FREQ=task=5 SALLOC_DISTRIBUTION=cyclic SLURM_EXIT_ERROR=7""".split())),
+salloc -Q bash -c 'sbcast -p -f tp /tmp/tp.S; sbcast tp /tmp/tp.S'""".split("\n")
+    ),
+    *(
+        {"argv": ["srun", "bash", "-c", _ECHO], "env": {name: value}, "collect": ["[oe][.].*"]}
+        for name, value in (
+            pair.split("=", 1)
+            for pair in """SLURM_NNODES=2 SLURM_JOB_NUM_NODES=2 SLURM_NPROCS=2 SRUN_LABEL=1 SLURM_ACCOUNT=ml SLURM_ACCOUNT=nosuch SLURM_QOS=high SLURM_TIMELIMIT=5 SLURM_TIMELIMIT=abc SLURM_PARTITION=nosuch SLURM_EXCLUSIVE=1 SLURM_STDOUTMODE=o.txt SLURM_STDERRMODE=e.txt SLURM_STDINMODE=none SRUN_OUTPUT=o.txt SRUN_INPUT=none SLURM_JOB_NAME=x SLURM_WORKING_DIR=/tmp SLURM_REMOTE_CWD=/tmp SLURM_CPU_BIND=none SLURM_CPU_BIND=bad SLURM_MEM_PER_CPU=50 SLURM_MEM_PER_CPU=bad SLURM_HINT=nomultithread SLURM_CONSTRAINT=nosuch SLURM_UNBUFFEREDIO=1 SLURM_KILL_BAD_EXIT=1 SLURM_WAIT=5 SLURM_THREADS=5 SLURM_NTASKS_PER_NODE=2 SLURM_DEBUG=1 SRUN_DEBUG=1 SLURM_SRUN_REDUCE_TASK_EXIT_MSG=1 SLURM_EXPORT_ENV=NONE SRUN_EXPORT_ENV=NONE SLURM_TASK_PROLOG=./nosuch SLURM_TASK_EPILOG=./nosuch SLURM_PROLOG=none SLURM_EPILOG=none SLURM_DISABLE_STATUS=1 SLURM_OPEN_MODE=a SLURM_MPI_TYPE=none SLURM_MPI_TYPE=bad SLURM_NO_KILL=1 SLURM_THREADS_PER_CORE=1 SLURM_WCKEY=x SLURM_RESERVATION=nosuch SLURM_JOB_ID=999999 SLURM_JOBID=5 SLURM_CLUSTERS=oracle SLURM_GRES=foo SLURM_NETWORK=x SLURM_SPREAD_JOB=1 SLURM_USE_MIN_NODES=1 SLURM_OVERLAP=1 SLURM_EXACT=1 SLURM_NSOCKETS_PER_NODE=1 SLURM_NCORES_PER_SOCKET=1 SLURM_PROFILE=none SLURM_SIGNAL=USR1@5 SLURM_STEP_KILLED_MSG_NODE_ID=1 SLURM_EXIT_ERROR=5 SLURM_IMMEDIATE=1 SLURM_DEPENDENCY=singleton SLURM_CPUS_PER_TASK=9""".split()
+        )
+    ),
+    *(
+        {
+            "argv": [
+                "salloc",
+                "-Q",
+                "bash",
+                "-c",
+                "scontrol -o show job $SLURM_JOB_ID | grep -o -E '(TimeLimit|Partition|Account|QOS|NumCPUs|OverSubscribe|Features|MinMemoryCPU|MinMemoryNode|CoreSpec|Licenses)=[^ ]*'",
+            ],
+            "env": {name: value},
+        }
+        for name, value in (
+            pair.split("=", 1)
+            for pair in """SALLOC_TIMELIMIT=5 SALLOC_TIMELIMIT=abc SALLOC_PARTITION=nosuch SALLOC_ACCOUNT=nosuch SALLOC_QOS=nosuch SALLOC_EXCLUSIVE=1 SALLOC_EXCLUSIVE=user SALLOC_MEM_PER_CPU=50 SALLOC_MEM_PER_NODE=200 SALLOC_CONSTRAINT=cpu SALLOC_CONSTRAINT=avx2&cpu SALLOC_CORE_SPEC=1 SALLOC_BELL=1 SALLOC_KILL_CMD=9 SALLOC_IMMEDIATE=5 SALLOC_NO_KILL=1 SALLOC_OVERCOMMIT=1 SALLOC_WAIT_ALL_NODES=1 SALLOC_DEBUG=1 SALLOC_THREADS_PER_CORE=1 SALLOC_HINT=nomultithread SALLOC_HINT=bad SALLOC_GRES=foo:1 SALLOC_SIGNAL=USR1@5 SALLOC_WCKEY=x SALLOC_RESERVATION=nosuch SALLOC_USE_MIN_NODES=1 SALLOC_CLUSTERS=oracle SALLOC_CLUSTERS=nosuch SALLOC_PROFILE=bad SALLOC_ACCTG_FREQ=task=5 SALLOC_DISTRIBUTION=cyclic SLURM_EXIT_ERROR=7""".split()
+        )
+    ),
 ]
 SQUEUE_LETTERS = """
 A a B b C c D d E e F f G g H h I i J j K k L l M m N n O o P p Q q R r S s T t U u V v W w X x Y y Z z
@@ -1381,7 +2265,9 @@ scontrol hold jobname=nosuch
 scontrol hold name=nosuch
 scontrol release jobname=nosuch""".split("\n")
 
-QUERY_VARIABLES = [tuple(x.split("|")) for x in """SQUEUE_ACCOUNT|ml|squeue -h -o '%i %a'
+QUERY_VARIABLES = [
+    tuple(x.split("|"))
+    for x in """SQUEUE_ACCOUNT|ml|squeue -h -o '%i %a'
 SQUEUE_ACCOUNT|nosuch|squeue -o %i
 SQUEUE_ALL|1|squeue -h -o %i
 SQUEUE_ARRAY|1|squeue -h -o %i
@@ -1456,7 +2342,8 @@ SCONTROL_FEDERATION|1|scontrol show part small
 SLURM_JOB_NODELIST|n[1-2]|scontrol show hostnames
 SLURM_NODELIST|n[1-2]|scontrol show hostnames
 SLURM_JOB_NODELIST|bad[|scontrol show hostnames
-SLURM_JOB_NODELIST|n1|scontrol show hostlist""".split("\n")]
+SLURM_JOB_NODELIST|n1|scontrol show hostlist""".split("\n")
+]
 
 HOLDS = """scontrol hold {J:need}
 scontrol -o show job {J:need}
@@ -1540,7 +2427,10 @@ root$ scontrol resume {J:run},{J:gpu}
 root$ scontrol suspend {J:run} {J:gpu}
 root$ scontrol resume {J:run} {J:gpu}""".split("\n")
 
-UPDATES = ["scontrol update jobid={J:held} " + x for x in """timelimit=20
+UPDATES = (
+    [
+        "scontrol update jobid={J:held} " + x
+        for x in """timelimit=20
 timelimit=1:00:00
 timelimit=1-0
 timelimit=UNLIMITED
@@ -1762,7 +2652,9 @@ exitcode=1
 fedsiblings=x
 submitline=x
 command=x
-priority=5 nice=3""".split("\n")] + """scontrol update jobid={J:run} timelimit=25
+priority=5 nice=3""".split("\n")
+    ]
+    + """scontrol update jobid={J:run} timelimit=25
 scontrol update jobid={J:run} timelimit=40
 scontrol update jobid={J:run} timelimit=1
 scontrol update jobid={J:run} partition=long
@@ -1847,6 +2739,7 @@ root$ scontrol update jobid={J:held} numtasks=6
 root$ scontrol update jobid={J:held} corespec=1
 root$ scontrol update jobid={J:held} reservationname=nosuch
 root$ scontrol update jobid={J:held} extra=foo""".split("\n")
+)
 
 CONTROLS = """root$ scontrol update nodename=n4 state=drain reason=test
 scontrol show node n4 | grep -v -E 'Load|FreeMem|Time'
@@ -2514,7 +3407,9 @@ sstat --noconvert -j 999999
 sstat --json
 sstat extra""".split("\n")
 
-SACCT_VARIABLES = [tuple(x.split("|")) for x in """SACCT_FORMAT|jobid%20,state|sacct -j {J:aok}
+SACCT_VARIABLES = [
+    tuple(x.split("|"))
+    for x in """SACCT_FORMAT|jobid%20,state|sacct -j {J:aok}
 SACCT_FORMAT|nosuch|sacct -j {J:aok}
 SACCT_FORMAT|jobid|sacct -b -j {J:aok}
 SACCT_FORMAT|jobid|sacct -l -P -X -j {J:aok}
@@ -2529,7 +3424,8 @@ SLURM_TIME_FORMAT|%s|sacct -X -n -P -o start -j {J:aok}
 SLURM_BITSTR_LEN|2|sacct -X -n -o jobid -j {J:aarr}
 SLURM_CLUSTERS|oracle|sacct -X -j {J:aok}
 SLURM_CLUSTERS|nosuch|sacct -X -j {J:aok}
-SLURM_CONF|/nosuch|sacct -X -j {J:aok}""".split("\n")]
+SLURM_CONF|/nosuch|sacct -X -j {J:aok}""".split("\n")
+]
 
 ACCOUNTS = """sacctmgr
 sacctmgr show

@@ -207,8 +207,9 @@ def sched(
 ) -> None:
     """One planning cycle, and steady ones, of the scheduler core on a generated cluster."""
     from slurmbridge.cli.bench import sched as measuring
+    from slurmbridge.sim.clusters import Size
 
-    size = measuring.Size(nodes=nodes, gpus_per_node=gpus_per_node, queues=queues, pending=pending, running=running)
+    size = Size(nodes=nodes, gpus_per_node=gpus_per_node, queues=queues, pending=pending, running=running)
     sys.exit(measuring.main(size, scenario, cycles=cycles, sweep=sweep, as_json=as_json))
 
 

@@ -49,9 +49,7 @@ FIELDS = (
     NodeField(key="Topology", typed="text", least=1),
     NodeField(key="Weight", typed="count", least=1),
 )
-BINDINGS = frozenset(
-    "none off no board boards socket sockets ldom ldoms core cores thread threads rank".split()
-)
+BINDINGS = frozenset("none off no board boards socket sockets ldom ldoms core cores thread threads rank".split())
 """Of CpuBind: taken, and without effect, as no task is bound to CPUs here."""
 BY_KEY = {field.key: field for field in FIELDS}
 

@@ -136,7 +136,9 @@ def _topology_notes(
     pair, names = plain.get("topologyplugin"), {each.name for each in topologies}
     found = []
     if pair is not None and pair.value.lower() in ("topology/tree", "topology/block") and not topologies:
-        found.append((pair.file, pair.line, f"{pair.key}={pair.value} without {topology_conf.CONF}: nodes are equally near"))
+        found.append(
+            (pair.file, pair.line, f"{pair.key}={pair.value} without {topology_conf.CONF}: nodes are equally near")
+        )
     for each in partitions:
         if each.topology and each.topology not in names:
             raise ConfigError(f"PartitionName={each.name}: topology {each.topology} is not in {topology_conf.YAML}")

@@ -182,7 +182,9 @@ class Scheduling(msgspec.Struct, frozen=True, kw_only=True):
 
     order: Literal["auto", "plain", "fair"] = "auto"  # auto: queues take turns where a quota is set, one line elsewhere
     backfill: Literal["priority", "shortest"] = "priority"  # inside a queue that takes turns: shortest limit first
-    promise: Literal["turn", "claim"] = "turn"  # who is promised the next start: whose turn it is, or who waited longest
+    promise: Literal["turn", "claim"] = (
+        "turn"  # who is promised the next start: whose turn it is, or who waited longest
+    )
     history: float = 1.0  # how much past use counts against a queue when what is idle is shared out
 
 

@@ -110,7 +110,11 @@ def test_how_jobs_are_ordered_is_said_in_scheduling() -> None:
         ("scheduling: {history: nan}\n", 1, "not 'nan'"),
         ("scheduling: {history: inf}\n", 1, "not 'inf'"),
         ("scheduling: {history: []}\n", 1, "history of scheduling is not a text"),
-        ("scheduling:\n  ordr: fair\n", 2, "scheduling has no field 'ordr'; fields are order, backfill, promise, history"),
+        (
+            "scheduling:\n  ordr: fair\n",
+            2,
+            "scheduling has no field 'ordr'; fields are order, backfill, promise, history",
+        ),
         ("scheduling: fair\n", 1, "scheduling is not a mapping"),
         ("{" * 100_000, 0, "nested too deep"),
         ("a: b: c\n", 1, "not allowed here"),
