@@ -235,11 +235,10 @@ class Chaos(soak_kills.Soak):
         found = [f"node: {line}" for line in answer.stdout.splitlines() if " idle 0/" not in line]
         spool = pathlib.Path(self.daemon.place.state, "spool")
         found += [f"left in the spool: {entry.name}" for entry in os.scandir(spool) if not entry.name.startswith(".")]
-        found += [
-            f"left in the spool: {entry.name}"
-            for entry in os.scandir(spool)
-            if entry.name.startswith((".claim", ".gone", ".pointer"))
-        ]
+        patience = time.monotonic() + 10  # folders are emptied by a thread of the daemon
+        while (left := _leftovers(spool)) and time.monotonic() < patience:
+            time.sleep(0.2)
+        found += [f"left in the spool: {name}" for name in left]
         mark = f"MARKS={self.marks}".encode()
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -248,6 +247,11 @@ class Chaos(soak_kills.Soak):
         with open("/proc/mounts", encoding="utf-8") as mounts:
             found += [f"left mounted: {line.strip()}" for line in mounts if self.daemon.folder in line]
         return found
+
+
+def _leftovers(spool: pathlib.Path) -> list[str]:
+    """Names of what is being made or removed."""
+    return [entry.name for entry in os.scandir(spool) if entry.name.startswith((".claim", ".gone", ".pointer"))]
 
 
 def tasks_of(shown: str) -> int:
