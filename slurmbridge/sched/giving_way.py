@@ -35,6 +35,8 @@ ALL = -1
 """Instead of a pool's number: all nodes."""
 MOST = 4096
 """Jobs that room is sought for in one cycle."""
+SERVED = 256
+"""Jobs that room is made for in one cycle: others see what came of it first. What ends calls for the next cycle."""
 MISSES = 8
 """A queue for whose first kinds of jobs so many searches found nothing is not looked at further in a cycle."""
 CONSOLIDATION_VICTIMS = 16
@@ -165,7 +167,7 @@ class GivingWay:
         )
         missed: dict[int, int] = {}  # by leaf
         for looks, (leaf, place, ask) in enumerate(turns):
-            if looks == MOST:
+            if looks == MOST or len(self.ways.nominations) >= SERVED:
                 return
             if not self._one(market, maker, leaf, place, ask):
                 self._failed.add(self.walk.keys[place])
