@@ -77,6 +77,7 @@ class KubeRuntime:
         self._parting_s = parting_s
         self._gangs = Gangs(api, site.instance, site.namespace, self._hear, clock)
         self._runs: dict[RunKey, Run] = {}
+        self._knows_runs = False  # the daemon has said which runs there are: before that nobody is nobody's
         self._listener: Callable[[Report], None] = lambda report: None
         self._nodes: tuple[str, ...] = ()
 
@@ -91,6 +92,7 @@ class KubeRuntime:
         self._nodes = tuple(node.name for node in config.nodes)
 
     async def adopt(self, expected: Sequence[RunKey]) -> None:
+        self._knows_runs = True
         found = [key for key in expected if was_begun(self._gangs.found(key))]
         for key in found:
             run = self._runs.setdefault(key, Run(key))
@@ -125,6 +127,9 @@ class KubeRuntime:
     def welcome(self, sock: socket.socket, key: RunKey, rank: int, token: str) -> None:
         """A supervisor dialled in whose pod was proved to be of this run and rank. The socket is the runtime's from here."""
         run = self._runs.get(key)
+        if run is None and not self._knows_runs:
+            sock.close()  # it dials in again
+            return
         is_new = not token
         if run is None or (not is_new and run.token and not secrets.compare_digest(token, run.token)):
             self._refuse(sock)
