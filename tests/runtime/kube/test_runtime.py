@@ -52,8 +52,12 @@ class Supervisor:
 
     async def _talk(self, sock: socket.socket) -> None:
         self.socket, decoder, before = sock, Decoder(wire.MAX_FRAME), time.monotonic()
-        for payload in self.unacknowledged.values():
-            sock.send(frame(wire.REPORT, payload))
+        try:
+            for payload in self.unacknowledged.values():
+                sock.send(frame(wire.REPORT, payload))
+        except OSError:  # not the daemon's to have yet: it dials in again
+            await asyncio.sleep(TICK_S)
+            return
         while not self.is_done:
             await asyncio.sleep(TICK_S)
             try:
