@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import scripts
 import wordlists
 
 Step = dict[str, Any]
@@ -43,12 +44,12 @@ def submissions() -> Iterator[Step]:
         for value in values:
             where = wordlists.GPU if "GPU" in name or "gpu" in value else ()
             yield _sbatch("env", *where, env={name: value})
-    for name, body in wordlists.SCRIPTS.items():
+    for name, body in scripts.SCRIPTS.items():
         yield {"id": f"script.{name}", "group": "submit", "argv": ["sbatch", "-H", "job.sh"], "files": {"job.sh": body}}
     for number, step in enumerate(wordlists.SHELL_SUBMISSIONS):
         yield {"id": f"shell.{number}", "group": "submit", **step}
     for verb in ("hostnames", "hostlist", "hostlistsorted"):
-        for text in wordlists.HOST_LISTS:
+        for text in wordlists.lines("host_lists"):
             yield _row("hosts", ["scontrol", "show", verb, text], "query")
     yield {"run": ["scancel", "{J:dep}", "{J:deparr}"], "user": "root"}
 
@@ -91,40 +92,40 @@ def queue() -> Iterator[Step]:
         yield {"group": "submit", "effect": False, **step} if "id" in step else step
     jobs = "{J:run},{J:held},{J:arr}"
     others = "{J:gpu},{J:bob},{J:arrheld},{J:begin},{J:need},{J:hetq}"
-    for letter in wordlists.SQUEUE_LETTERS:
+    for letter in wordlists.lines("squeue_letters"):
         yield _row("squeue.o", ["squeue", "-j", jobs, "-o", f"%{letter}"], "query")
         yield _row("squeue.o", ["squeue", "-j", others, "-o", f"%.20{letter}|"], "query")
         yield _row("squeue.so", ["squeue", "-s", "{J:run}.0,{J:run}.batch", "-o", f"%{letter}"], "query")
-    for name in wordlists.SQUEUE_FIELDS:
+    for name in wordlists.lines("squeue_fields"):
         yield _row("squeue.O", ["squeue", "-j", jobs, "-O", f"{name}:40"], "query")
         yield _row("squeue.O", ["squeue", "-j", others, "-O", f"{name}:.30"], "query")
-    for name in wordlists.SQUEUE_STEP_FIELDS:
+    for name in wordlists.lines("squeue_step_fields"):
         yield _row("squeue.sO", ["squeue", "-s", "{J:run}.0,{J:run}.batch", "-O", f"{name}:40"], "query")
-    for letter in wordlists.SINFO_LETTERS:
+    for letter in wordlists.lines("sinfo_letters"):
         yield _row("sinfo.o", ["sinfo", "-p", "debug,gpu", "-o", f"%{letter}"], "query")
         yield _row("sinfo.o", ["sinfo", "-o", f"%.15{letter}|%N"], "query")
-    for name in wordlists.SINFO_FIELDS:
+    for name in wordlists.lines("sinfo_fields"):
         yield _row("sinfo.O", ["sinfo", "-p", "debug,gpu", "-O", f"{name}:40"], "query")
         yield _row("sinfo.O", ["sinfo", "-N", "-O", f"NodeList,{name}:.25"], "query")
-    for line in wordlists.QUERIES:
+    for line in wordlists.lines("queries"):
         yield from _line("query", line)
     for name, value, line in wordlists.QUERY_VARIABLES:
         row = next(iter(_line("query", line)))
         yield {**row, "id": f"{row['id']}@{name}={value}", "env": {name: value}}
-    for line in wordlists.HOLDS:
+    for line in wordlists.lines("holds"):
         yield from _line("control", line)
-    for line in wordlists.UPDATES:
+    for line in wordlists.lines("updates"):
         yield from _line("update", line)
         yield {"id": f"updated.{line}", "group": "control",
                "argv": ["scontrol", "-o", "show", "job", "{J:held}"]}  # fmt: skip
-    for line in wordlists.CONTROLS:
+    for line in wordlists.lines("controls"):
         yield from _line("control", line)
     for name in ("c1", "c2", "c3", "c5", "c7", "c8", "c9"):
         yield {"run": ["sbatch", "-H", "--parsable", "-J", "c" + name, "-p", "long" if name == "c5" else "debug", "--wrap", "sleep 900"], "keep": name}  # fmt: skip
     yield {"run": ["sbatch", "-H", "--parsable", "-J", "cc4", "-a", "0-30", "--wrap", "sleep 900"], "keep": "c4"}
     yield {"run": ["sbatch", "-H", "--parsable", "-J", "ccb", "--wrap", "sleep 900"], "user": "bob", "keep": "cb"}
     yield {"run": ["sbatch", "-H", "-J", "cch", "-n1", ":", "-n1", "--wrap", "sleep 900"], "keep": "ch"}
-    for line in wordlists.CANCELS:
+    for line in wordlists.lines("cancels"):
         yield from _line("scancel", line)
         yield {"id": f"scanceled.{line}", "group": "query", "argv": ["squeue", "-h", "-o", "%i %j %t %u"]}
 
@@ -143,17 +144,17 @@ def accounting() -> Iterator[Step]:
     yield run("agpu", ["sbatch", "-W", "-J", "acct_gpu", "-p", "gpu", "--gres=gpu:2", "--wrap", "true"], effect=False)
     yield run("asig", ["sbatch", "-J", "acct_sig", "--wrap", "kill -9 $$"], wait=True)
     yield {"sleep": 3}
-    for name in wordlists.SACCT_FIELDS:
+    for name in wordlists.lines("sacct_fields"):
         yield _row("sacct.o", ["sacct", "-P", "-o", name, "-j", "{J:aok},{J:agpu}"], "query")
         yield _row("sacct.o", ["sacct", "-o", f"jobid%20,{name}%30", "-j", "{J:afail},{J:aarr},{J:ahet},{J:acan},{J:asig}"], "query")  # fmt: skip
-    for line in wordlists.SACCT:
+    for line in wordlists.lines("sacct"):
         yield from _line("query", line)
     for name, value, line in wordlists.SACCT_VARIABLES:
         row = next(iter(_line("query", line)))
         yield {**row, "id": f"{row['id']}@{name}={value}", "env": {name: value}}
-    for line in wordlists.ACCOUNTS:
+    for line in wordlists.lines("accounts"):
         yield from _line("account", line)
-    for line in wordlists.MISC:
+    for line in wordlists.lines("misc"):
         yield from _line("misc", line)
 
 
