@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import scripts
+import odd_scripts
 import wordlists
 
 Step = dict[str, Any]
@@ -44,7 +44,7 @@ def submissions() -> Iterator[Step]:
         for value in values:
             where = wordlists.GPU if "GPU" in name or "gpu" in value else ()
             yield _sbatch("env", *where, env={name: value})
-    for name, body in scripts.SCRIPTS.items():
+    for name, body in odd_scripts.SCRIPTS.items():
         yield {"id": f"script.{name}", "group": "submit", "argv": ["sbatch", "-H", "job.sh"], "files": {"job.sh": body}}
     for number, step in enumerate(wordlists.SHELL_SUBMISSIONS):
         yield {"id": f"shell.{number}", "group": "submit", **step}
