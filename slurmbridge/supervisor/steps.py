@@ -215,9 +215,10 @@ class Steps:
             self._to_rank(plan.ranks[index], step.step, wire.PART, pack(encode(part), env))
 
     def _expire(self, step: RunningStep) -> None:
-        """The step's own time limit (srun --time)."""
+        """The step's own time limit (srun --time). Observed: srun is told of no abort then."""
         if step.step in self._live:
-            self._cancel(step, "DUE TO TIME LIMIT")
+            step.cancelled = True
+            self._say(step, "DUE TO TIME LIMIT")
             self._signal(step, signal.SIGCONT)
             self._signal(step, signal.SIGTERM)
             wait = float(self._head.header["kill_wait"])
