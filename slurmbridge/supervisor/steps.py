@@ -217,8 +217,7 @@ class Steps:
     def _expire(self, step: RunningStep) -> None:
         """The step's own time limit (srun --time). Observed: srun is told of no abort then."""
         if step.step in self._live:
-            step.cancelled = True
-            self._say(step, "DUE TO TIME LIMIT")
+            self._say_cancelled(step, "DUE TO TIME LIMIT")
             self._signal(step, signal.SIGCONT)
             self._signal(step, signal.SIGTERM)
             wait = float(self._head.header["kill_wait"])
@@ -340,11 +339,11 @@ class Steps:
                 self._signal(step, number)
 
     def _cancel(self, step: RunningStep, words: str) -> None:
-        step.cancelled = True
         step.link.send(wire.ABORTED, encode({"wait": int(self._head.header["kill_wait"]) + 2}))
-        self._say(step, words)
+        self._say_cancelled(step, words)
 
-    def _say(self, step: RunningStep, words: str) -> None:
+    def _say_cancelled(self, step: RunningStep, words: str) -> None:
+        step.cancelled = True
         if step.announced or step.plan is None:
             return
         step.announced = True
