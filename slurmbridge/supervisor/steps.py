@@ -217,7 +217,7 @@ class Steps:
     def _expire(self, step: RunningStep) -> None:
         """The step's own time limit (srun --time). Observed: srun is told of no abort then."""
         if step.step in self._live:
-            self._say_cancelled(step, "DUE TO TIME LIMIT")
+            self._cancel(step, "DUE TO TIME LIMIT", tells_srun=False)
             self._signal(step, signal.SIGCONT)
             self._signal(step, signal.SIGTERM)
             wait = float(self._head.header["kill_wait"])
@@ -338,18 +338,18 @@ class Steps:
             if step.is_started:
                 self._signal(step, number)
 
-    def _cancel(self, step: RunningStep, words: str) -> None:
-        step.link.send(wire.ABORTED, encode({"wait": int(self._head.header["kill_wait"]) + 2}))
-        self._say_cancelled(step, words)
-
-    def _say_cancelled(self, step: RunningStep, words: str) -> None:
+    def _cancel(self, step: RunningStep, words: str, *, tells_srun: bool = True) -> None:
         step.cancelled = True
+        if tells_srun:
+            step.link.send(wire.ABORTED, encode({"wait": int(self._head.header["kill_wait"]) + 2}))
+        self._say(step, words)
+
+    def _say(self, step: RunningStep, words: str) -> None:
         if step.announced or step.plan is None:
             return
         step.announced = True
-        rank = step.plan.ranks[0]
+        rank, when = step.plan.ranks[0], time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime())
         node = self._head.header["ranks"][rank]["node"]
-        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime())
         text = f"*** STEP {self._head.job_id}.{step.step} ON {node} CANCELLED AT {when} {words} ***"
         self._to_rank(rank, step.step, wire.MESSAGE, spawn.log_line(text))
 
