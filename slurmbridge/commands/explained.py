@@ -45,7 +45,6 @@ MEANING: Final = {
     Reason.MAX_REQUEUE: "it was requeued too often",
     Reason.LAUNCH_FAILURE: "its last start failed",
 }
-_HOLDS: Final = (Reason.HELD_USER, Reason.HELD_ADMIN)
 
 
 def of_pending(job: Job, found: Explanation | None, site: Site, view: View, visible: Visible) -> str:

@@ -32,12 +32,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     offset: int | None = None
     step: int | None = None
 
-    @property
-    def bracketed(self) -> str:
-        """The form in which the controller names array tasks: `12_[3]`."""
-        inner = self.text.partition("_")[2].partition(".")[0].strip("[]")
-        return f"{self.job_id}_[{inner}]"
-
 
 def read_target(text: str, max_array_size: int = 4_000_001) -> Target | None:
     """None for what names no job; job 0 names none."""

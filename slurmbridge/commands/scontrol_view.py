@@ -38,10 +38,6 @@ class Eyes(msgspec.Struct, frozen=True, kw_only=True):
     flags: Flags
     view: View
 
-    @property
-    def argv0(self) -> str:
-        return "scontrol"
-
 
 def look(call: Call, site: Site, flags: Flags) -> Eyes:
     """Build the context; nothing is read from the site that is not asked for later."""

@@ -52,11 +52,6 @@ def render_mib(mib: int) -> str:
     return _exact(mib, _UNITS.index("M"))
 
 
-def render_kib(kib: int) -> str:
-    """Exact, from KiB: `1234K`, `2M`."""
-    return _exact(kib, _UNITS.index("K"))
-
-
 def render_rounded(amount: float, unit: str = "") -> str:
     """Two decimals, as sacct shows measured amounts: `5.50M`, `12K`, `0`; `unit` is that of `amount` ("" = one)."""
     index = _UNITS.index(unit) if unit else -1

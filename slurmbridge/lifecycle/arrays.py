@@ -6,8 +6,6 @@ changed by itself; the last one becomes the record, and keeps the array's id, as
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from msgspec.structs import replace
 
 from slurmbridge.model.job import Job
@@ -35,14 +33,6 @@ def without(runs: Runs, task: int) -> Runs:
             after = ((task + step, last, step),) if task < last else ()
             return runs[:position] + before + after + runs[position + 1 :]
     raise ValueError(f"no task {task}")
-
-
-def without_all(runs: Runs, tasks: Iterable[int]) -> Runs:
-    """The runs less several tasks; those not held are passed over."""
-    for task in tasks:
-        if contains(runs, task):
-            runs = without(runs, task)
-    return runs
 
 
 def contains(runs: Runs, task: int) -> bool:

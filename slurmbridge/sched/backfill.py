@@ -15,8 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from slurmbridge.sched.columns import Bools, Ints, NodeColumns
-from slurmbridge.sched.fit import Free, free_of
+from slurmbridge.sched.columns import Ints, NodeColumns
 from slurmbridge.sched.held import OVERRUN_S, Held
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.room import NO_OWNER, Hold, Room
@@ -104,7 +103,6 @@ class Horizon:
         self._windows: list[_Window] = []
         self._limits: list[Room] = [room]
         self.reserved: list[Reserved] = []
-        self._free: dict[tuple[int, int], Free] = {}
 
     def copy(self) -> Horizon:
         """Independent from now on."""
@@ -150,14 +148,6 @@ class Horizon:
             for window, room in zip(self._windows, self._limits[1:], strict=True)
         ]
 
-    def free(self, number: int, nodes: Bools, length_s: float) -> Free:
-        """`limits` of a partition (by its number and nodes) in short."""
-        key = number, self.reach(length_s)
-        found = self._free.get(key)
-        if found is None:
-            found = self._free[key] = free_of(self._limits[key[1]], nodes)
-        return found
-
     def _reach(self, end: float) -> int:
         count = 0
         for window in self._windows:
@@ -177,7 +167,6 @@ class Horizon:
                 if window.start < end:
                     window.room.take(hold)
         self._releases = None
-        self._free.clear()
         self._refresh(rows)
 
     def _refresh(self, rows: Sequence[int]) -> None:
@@ -252,7 +241,6 @@ class Horizon:
             if start <= window.start < reserved.end:
                 for hold in placement.holds:
                     window.room.take(hold)
-        self._free.clear()
         if self._window_at(start) is not None:  # it is among those that the promise was just taken from
             self._refresh([hold.row for hold in placement.holds])
             return

@@ -102,37 +102,6 @@ def memory_of_node(shape: Shape, cpus: int, devices: int, total: int) -> int:
     return memory.mib * devices
 
 
-class Free(msgspec.Struct, frozen=True):
-    """A partition in three numbers: what its nodes have free in all, and the most on one node."""
-
-    cpus: int
-    cpus_of_one: int
-    memory_of_one: int
-
-
-def free_of(room: Room, nodes: Bools) -> Free:
-    """Of these nodes."""
-    cpus = room.cpus[nodes]
-    if not len(cpus):
-        return Free(0, 0, 0)
-    return Free(int(cpus.sum()), int(cpus.max()), int(room.memory[nodes].max()))
-
-
-def could_fit(shape: Shape, rules: Rules, free: Free) -> bool:
-    """A quick look: False means that the shape certainly does not fit."""
-    per_node = shape.node_cpus if shape.overcommit else max(shape.node_cpus, shape.cpus_per_task)
-    if per_node > free.cpus_of_one or per_node * shape.min_nodes > free.cpus:
-        return False
-    if shape.tasks_given and not shape.overcommit:
-        cpus = shape.tasks * shape.cpus_per_task
-        if cpus > free.cpus or (shape.max_nodes == 1 and cpus > free.cpus_of_one):
-            return False
-    memory = shape.memory
-    if memory is None or not rules.counts_memory or memory.per is MemoryPer.GPU:
-        return True
-    return memory.mib * (per_node if memory.per is MemoryPer.CPU else 1) <= free.memory_of_one
-
-
 def open_to_user(room: Room, limits: Room, rules: Rules) -> Bools:
     """Nodes that no other user has to himself, now and as long as `limits` says.
 

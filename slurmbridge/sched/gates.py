@@ -50,12 +50,6 @@ def starved(ledger: Ledger, queue: int, ask: Vector) -> bool:
     return fits(plus(ledger.allocated[queue], ask), ledger.tree.quota[queue])
 
 
-def over_utilised(ledger: Ledger, shares: Sequence[Vector], queue: int) -> bool:
-    """Does the queue hold more than its share of everything?"""
-    held, share = ledger.allocated[queue], shares[queue]
-    return all(share[resource] < held[resource] - TOLERANCE for resource in range(3))
-
-
 def may_reclaim(ledger: Ledger, shares: Sequence[Vector], leaf: int, ask: Vector, preemptible: bool) -> bool:
     """May the leaf ask other queues to pay for this chunk at all?"""
     if not fits(plus(ledger.allocated[leaf], ask), shares[leaf]):
@@ -161,19 +155,3 @@ def saturation(held: float, share: float) -> float:
     if share > 0:
         return held / share
     return math.inf if held > TOLERANCE else 0.0
-
-
-def dominant_share(held: Vector, bound: Vector, total: Vector) -> float:
-    """The largest part, over the resources, that `held` is of `bound` (`total` where unlimited; nothing = a thousandfold)."""
-    largest = 0.0
-    for resource in range(3):
-        most = bound[resource] if bound[resource] != math.inf else total[resource]
-        part = held[resource] / most if most > 0 else held[resource] * 1000
-        if part > largest:
-            largest = part
-    return largest
-
-
-def overcommitted(held: Vector, bound: Vector) -> bool:
-    """Is something held of a resource of which nothing is allocatable?"""
-    return any(bound[resource] <= 0 and held[resource] > TOLERANCE for resource in range(3))

@@ -213,11 +213,6 @@ def leaving_at(job: Job) -> float | None:
     return job.evicted.until if job.evicted is not None and job.evicted.mode != SUSPEND and not job.is_pending else None
 
 
-def gave_up_cpus(job: Job) -> bool:
-    """Whether a run is suspended for another one: its CPUs are the other's then; its memory and devices stay its own."""
-    return job.gave_way
-
-
 def is_preemptible(job: Job, qos: Mapping[str, Qos], *, has_quotas: bool) -> bool:
     """Whether it may be ended so that another queue gets its quota, and may use more than its own queue's.
 
@@ -229,17 +224,3 @@ def is_preemptible(job: Job, qos: Mapping[str, Qos], *, has_quotas: bool) -> boo
     if found is not None and found.preemptible is not None:
         return found.preemptible
     return has_quotas
-
-
-def may_preempt(
-    preemptor: Job,
-    victim: Job,
-    config: ClusterConfig,
-    accounting: Accounting,
-    partitions: Mapping[str, Partition],
-    now: float,
-    *,
-    partition: str = "",
-) -> str | None:
-    """One question without rules at hand; see `Rules.may_preempt`."""
-    return Rules(config, accounting, partitions).may_preempt(preemptor, victim, now, partition=partition)

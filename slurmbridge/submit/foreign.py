@@ -32,7 +32,6 @@ _PBS_PLAIN = {
     "N": "job-name", "o": "output", "p": "nice", "q": "partition", "v": "export",
 }  # fmt: skip
 _PBS_FLAGS = {"h": ("hold", None), "V": ("export", "ALL")}
-_PBS_IGNORED = "cCDIjkrSuz"
 _PBS_NO_VALUE = "hIVz"
 
 PBS = OptTable(

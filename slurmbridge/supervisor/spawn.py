@@ -17,11 +17,6 @@ from typing import Any
 OPEN_FAILED = 53
 """Wait status of a batch step whose files cannot be opened (Slurm shows it as 0:53)."""
 
-OPEN_FAILED_EXIT = 253
-"""How the child tells its supervisor that (a signal 53 does not end a process by default)."""
-
-DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
 
 class Identity:
     """Whose process it is. `change` is false when the supervisor already runs as that user."""

@@ -11,7 +11,7 @@ from slurmbridge.model.accounts import Qos
 from slurmbridge.model.cluster import ClusterConfig, Partition
 from slurmbridge.model.job import Allocation, Evicted, Job, NodeShare
 from slurmbridge.model.states import JobFlag, JobState
-from slurmbridge.sched.preemption import Rules, gave_up_cpus, is_preemptible, leaving_at, may_preempt
+from slurmbridge.sched.preemption import Rules, is_preemptible, leaving_at
 from tests.sched.small_cluster import NOW, accounting, job
 
 HOUR = 3600.0
@@ -206,11 +206,5 @@ def test_a_run_in_its_grace_time_says_when_it_leaves_and_a_suspended_one_has_giv
     again = replace(job(1), evicted=Evicted(mode="REQUEUE", until=NOW))
     assert leaving_at(again) is None
     asleep = running(1, record={"state": JobState.SUSPENDED, "evicted": Evicted(mode="SUSPEND", for_job=9)})
-    assert leaving_at(asleep) is None and gave_up_cpus(asleep)
-    assert not gave_up_cpus(running(1, record={"state": JobState.SUSPENDED}))
-
-
-def test_the_plain_function_answers_as_the_rules_do() -> None:
-    config = ClusterConfig(preempt_type="preempt/partition_prio", preempt_mode="REQUEUE")
-    partitions = {"low": Partition(name="low"), "high": Partition(name="high", priority_tier=2)}
-    assert may_preempt(waiting(), running(1), config, accounting(), partitions, NOW) == "REQUEUE"
+    assert leaving_at(asleep) is None and asleep.gave_way
+    assert not running(1, record={"state": JobState.SUSPENDED}).gave_way
