@@ -22,11 +22,12 @@ from slurmbridge.model.pods import PodTemplate
 from slurmbridge.reconcile.observed import NodeState, SeenPod
 from slurmbridge.reconcile.plan import was_begun
 from slurmbridge.reconcile.trouble import Trouble
+from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
-from slurmbridge.runtime.kube.headers import launch_payload
 from slurmbridge.runtime.local.channel import Channel
 from slurmbridge.runtime.local.reports import report_of
+from slurmbridge.runtime.orders import Orders
 from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
 from slurmbridge.wire import supervisor as wire
 
@@ -66,7 +67,7 @@ class Run:
         self.timer: asyncio.TimerHandle | None = None
 
 
-class KubeRuntime:
+class KubeRuntime(Orders):
     """See `runtime.protocol`. `templates`: of partitions; `base`: of those that have none."""
 
     def __init__(
@@ -152,7 +153,12 @@ class KubeRuntime:
         )
         run.channels[rank] = channel
         if is_new and run.launch is not None:
-            channel.send(wire.LAUNCH, launch_payload(run.launch, rank, run.token, run.host_names))
+            ranks = [
+                {**each, "host": host}
+                for each, host in zip(launch_frame.ranks_of(run.launch), run.host_names, strict=True)
+            ]
+            own = {"token": run.token, "epoch": run.launch.epoch, "address_of_node": run.host_names[0]}
+            channel.send(wire.LAUNCH, launch_frame.payload(run.launch, rank, ranks, own))
         else:
             channel.send(wire.ACK, wire.encode({"sequence": 0}))
         if rank == 0:
@@ -204,21 +210,6 @@ class KubeRuntime:
         self._command(key, wire.KILL, wire.encode({"why": why}))
         wait = run.launch.kill_wait_s if run.launch is not None else 30
         self._later(run, wait + self._site.grace_s, lambda: self._break(run, (why, "its supervisor did not answer")))
-
-    def signal(self, key: RunKey, signal: int, scope: str, step_id: int | None = None) -> None:
-        self._command(key, wire.SIGNAL, wire.encode({"signal": signal, "scope": scope, "step": step_id}))
-
-    def suspend(self, key: RunKey) -> None:
-        self._command(key, wire.SUSPEND, b"")
-
-    def resume(self, key: RunKey) -> None:
-        self._command(key, wire.RESUME, b"")
-
-    def set_time_limit(self, key: RunKey, limit_s: int | None) -> None:
-        self._command(key, wire.LIMIT, wire.encode({"limit": limit_s}))
-
-    def notify(self, key: RunKey, message: str) -> None:
-        self._command(key, wire.NOTIFY, message.encode("utf-8", "replace"))
 
     def _command(self, key: RunKey, kind: bytes, payload: bytes) -> None:
         run = self._runs.get(key)

@@ -15,12 +15,14 @@ import time
 from collections.abc import Callable, Sequence
 
 from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.local import found
 from slurmbridge.runtime.local.channel import Channel
 from slurmbridge.runtime.local.hosts import addresses, extended, write_hosts
 from slurmbridge.runtime.local.machine import Machine
 from slurmbridge.runtime.local.reports import report_of
 from slurmbridge.runtime.local.server import ForkServer
+from slurmbridge.runtime.orders import Orders
 from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
 from slurmbridge.spool import claim
 from slurmbridge.wire import supervisor as wire
@@ -46,7 +48,7 @@ class Run:
         self.looking: asyncio.TimerHandle | None = None
 
 
-class LocalRuntime:
+class LocalRuntime(Orders):
     """Starts its fork server when it is made, before its owner opens anything. See `runtime.protocol`.
 
     `spaces`: namespaces for jobs where this process may make them (root).
@@ -140,22 +142,9 @@ class LocalRuntime:
         run = self._fresh_run(launch.key)
         run.ranks = len(launch.nodes)
         token = secrets.token_hex(16)
-        ranks = [
-            {
-                "node": node.node,
-                "cpus": node.cpus,
-                "tasks": node.tasks,
-                "devices": [list(each) for each in node.devices],
-                "topology": list(node.topology),
-                "memory": node.memory_mib,
-            }
-            for node in launch.nodes
-        ]
-        env, base_env = wire.join_env(launch.env), wire.join_env(launch.base_env)
+        ranks, own = launch_frame.ranks_of(launch), self._own(launch, token)
         for node in launch.nodes:
-            header = self._header(launch, token, ranks, node.rank)
-            script = (launch.script or b"") if node.rank == 0 else b""
-            payload = wire.encode_launch(header, script, env if node.rank == 0 else b"", base_env)
+            payload = launch_frame.payload(launch, node.rank, ranks, own)
             try:
                 link = self._server.fork(namespaces=self._spaces)
             except OSError:
@@ -164,49 +153,15 @@ class LocalRuntime:
             self._attach(run, node.rank, link)
             run.channels[node.rank].send(wire.LAUNCH, payload)
 
-    def _header(self, launch: Launch, token: str, ranks: list[dict[str, object]], rank: int) -> dict[str, object]:
-        node = launch.nodes[rank]
+    def _own(self, launch: Launch, token: str) -> dict[str, object]:
+        """What is of this machine in a launch."""
         return {
-            "job": launch.key.job_id,
-            "restarts": launch.key.restarts,
-            "rank": rank,
-            "node": node.node,
-            "cpus": node.cpus,
-            "ranks": ranks,
             "token": token,
             "epoch": self._epoch,
             "spool": self._spool,
             "address": self._address,
             "hosts": self._hosts,
             "address_of_node": self._addresses.get(launch.nodes[0].node, "127.0.0.1"),
-            "uid": launch.uid,
-            "gid": launch.gid,
-            "groups": list(launch.groups),
-            "user": launch.user,
-            "group": launch.group,
-            "home": launch.home,
-            "shell": launch.shell,
-            "batch": launch.script is not None,
-            "args": list(launch.script_args),
-            "login_env": launch.login_env,
-            "work_dir": launch.work_dir,
-            "umask": launch.umask,
-            "in": launch.std_in,
-            "out": launch.std_out,
-            "err": launch.std_err,
-            "append": launch.append,
-            "pattern_values": dict(launch.pattern_values),
-            "rlimits": [list(each) for each in launch.rlimits],
-            "time_limit": launch.time_limit_s,
-            "kill_wait": launch.kill_wait_s,
-            "over_time": launch.over_time_s,
-            "signal": list(launch.signal) if launch.signal else None,
-            "kill_on_bad_exit": launch.kill_on_bad_exit,
-            "wait_time": launch.wait_time_s,
-            **_programs(launch),
-            "mpi_default": launch.mpi_default,
-            "max_tasks": launch.max_tasks_per_node,
-            "max_steps": launch.max_steps,
         }
 
     def acknowledge(self, key: RunKey, sequence: int) -> None:
@@ -225,21 +180,6 @@ class LocalRuntime:
         if key not in self._runs:  # nobody would ever report its end: prove it
             self._look_soon(self._run(key))
         self._command(key, wire.KILL, wire.encode({"why": why}))
-
-    def signal(self, key: RunKey, signal: int, scope: str, step_id: int | None = None) -> None:
-        self._command(key, wire.SIGNAL, wire.encode({"signal": signal, "scope": scope, "step": step_id}))
-
-    def suspend(self, key: RunKey) -> None:
-        self._command(key, wire.SUSPEND, b"")
-
-    def resume(self, key: RunKey) -> None:
-        self._command(key, wire.RESUME, b"")
-
-    def set_time_limit(self, key: RunKey, limit_s: int | None) -> None:
-        self._command(key, wire.LIMIT, wire.encode({"limit": limit_s}))
-
-    def notify(self, key: RunKey, message: str) -> None:
-        self._command(key, wire.NOTIFY, message.encode("utf-8", "replace"))
 
     def step_address(self, key: RunKey) -> str:
         folder = claim.folder_name(key.job_id, key.restarts, 0)
@@ -375,12 +315,6 @@ class LocalRuntime:
             return
         found.release_run(self._spool, key)
         self._unknown.discard(key)
-
-
-def _programs(launch: Launch) -> dict[str, str]:
-    """Those of the site around each task, where it has some."""
-    named = {"task_prolog": launch.task_prolog, "task_epilog": launch.task_epilog}
-    return {name: path for name, path in named.items() if path}
 
 
 def _allow_many_links() -> None:
