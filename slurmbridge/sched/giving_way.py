@@ -104,7 +104,7 @@ class GivingWay:
             return True
         if walk.roomless[place]:
             return False
-        blocked = self.session.settled.get(walk.keys[place])
+        blocked = walk.stopped.get(walk.keys[place])
         return blocked is None or blocked.reason != Reason.RESOURCES or bool(blocked.detail)
 
     def _maker(self, market: Market | None) -> RoomMaker:

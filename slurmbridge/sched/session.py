@@ -72,7 +72,6 @@ class Session:
             count_run_minutes(snapshot, self._counters, memo.book, now, safe=self._safe)
         self._licenses = licences.free(snapshot, config)
         self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held)
-        self.settled: dict[int, Blocked] = {}  # group and partition: what stopped one stops its equals
         self._too_long: dict[_Key, float] = {}
         self._candidates: dict[
             tuple[int, int, int, int], list[int]

@@ -78,9 +78,6 @@ class Turns:
         """The leaf's present entry is done with."""
         self._next[leaf] += 1
 
-    def ask(self, place: int) -> Vector:
-        return self._vectors[self._groups[place]]
-
     def _push(self, leaf: int) -> None:
         at, end, places, skip = self._next[leaf], self._ends[leaf], self._places, self._skip
         while at < end and skip(places[at]):

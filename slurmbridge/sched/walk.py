@@ -53,7 +53,8 @@ class Walk:
         self.board, self.starts, self.tally = board, starts, tally
         self.markets, self.preemptible = markets, preemptible
         self.done: set[int] = set()  # rows that need no other look
-        self.settled: dict[int, int] = {}  # group and partition -> what everybody there hears
+        self.stopped: dict[int, Blocked] = {}  # group and partition: what stopped one stops its equals
+        self.settled: dict[int, int] = {}  # the same -> what everybody there hears
         nothing = np.zeros(0, dtype=np.int64)
         self.entries = Queue(rows=nothing, views=nothing, pairs=nothing)
         self.roomless = bytearray()  # 1 at entries that certainly find no room, and wait behind a promise
@@ -310,7 +311,7 @@ class Walk:
         if blocked is None or blocked.reason != Reason.RESOURCES or blocked.detail:
             return False
         self._seen.add(self.rows[place])
-        self.session.settled[self.keys[place]] = blocked
+        self.stopped[self.keys[place]] = blocked
         self.settled[self.keys[place]] = self._behind
         self.board.note(self.rows[place], self._behind)
         return True
@@ -318,7 +319,7 @@ class Walk:
     def _one(self, place: int, each: Waiting, market: Market | None, leaf: int, ask: Vector | None) -> int | None:
         """None when nothing of the job is left, MORE when its array may go on, else the code of what stopped it."""
         session, board, key, view = self.session, self.board, self.keys[place], self.view(place)
-        blocked = session.settled.get(key)
+        blocked = self.stopped.get(key)
         if blocked is None and not each.job.array_limit:
             blocked = session.certainly_blocked(each, view)
         if blocked is None and market is not None and ask is not None:
@@ -332,7 +333,7 @@ class Walk:
             blocked = found
             if blocked.reason == Reason.ARRAY_TASK_LIMIT:
                 return board.code(blocked)
-        session.settled[key] = blocked
+        self.stopped[key] = blocked
         if blocked.reason == Reason.RESOURCES and not blocked.detail and view.number in session.promised_out:
             self.settled[key] = self._behind
             return self._behind
@@ -352,8 +353,7 @@ class Walk:
             found = start_array(self.session, each, view, self.starts, most=1 if market is not None else None)
         else:
             found = start_single(self.session, each, view, self.starts)
-        made = self.starts.made[begun:]
-        self.tally.began(len(made))
+        self.tally.began(len(self.starts.made) - begun)
         return found
 
     def begins(self, row: int) -> None:
