@@ -58,7 +58,7 @@ def running_pid(instance: Instance) -> int | None:
         words = pathlib.Path(instance.state, "daemon.pid").read_text().split()
     except OSError:
         return None
-    if len(words) < 2 or not words[0].isdigit() or not words[1].isdigit():
+    if len(words) < 2 or not words[0].isdecimal() or not words[1].isdecimal():
         return None
     pid = int(words[0])
     return pid if start_time(pid) == int(words[1]) else None

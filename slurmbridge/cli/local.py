@@ -65,7 +65,7 @@ def unreachable(argv: Sequence[str]) -> tuple[str, str, int]:
     if name == "sbatch" and "--test-only" in argv:
         return "", f"allocation failure: {NO_CONTROLLER}\n", 1
     if name == "scancel":
-        jobs = [word for word in words if word.replace("_", "").isdigit()]
+        jobs = [word for word in words if word.replace("_", "").isdecimal()]
         plain = all(not word.startswith("-") for word in argv[1:])
         if jobs and plain:
             return "", "".join(f"scancel: error: Kill job error on job id {job}: {NO_CONTROLLER}\n" for job in jobs), 8
@@ -125,7 +125,7 @@ def make_call(argv: Sequence[str]) -> Call:
         env=dict(os.environ),
         cwd=os.getcwd(),
         umask=mask,
-        columns=int(width) if width.isdigit() and int(width) else 80,
+        columns=int(width) if width.isdecimal() and int(width) else 80,
         uid=uid,
         gid=gid,
         groups=tuple(os.getgroups()),

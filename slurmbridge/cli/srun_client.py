@@ -266,7 +266,7 @@ def _job_id(options: dict[str, str | None], env: dict[str, str], group: str | No
         if not text:
             raise Usage(f"srun: error: Attempt to run a job step with het group value of {group}, but the job allocation"
                         " does not have it")  # fmt: skip
-    if not text.isdigit() or not int(text):
+    if not text.isdecimal() or not int(text):
         raise Usage(f"srun: fatal: Bad job/step specified: {text}: JobID can not be zero")
     return text
 

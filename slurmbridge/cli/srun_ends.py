@@ -26,7 +26,7 @@ def ranges(tasks: Iterable[int]) -> str:
 def named(tasks: Iterable[int]) -> str:
     """`task 3` or `tasks 0-2,5`."""
     text = ranges(tasks)
-    return f"{'task' if text.isdigit() else 'tasks'} {text}"
+    return f"{'task' if text.isdecimal() else 'tasks'} {text}"
 
 
 def words_of(status: int) -> str:

@@ -20,7 +20,7 @@ def is_per_task(pattern: str) -> bool:
 
 def _without_widths(pattern: str) -> str:
     return "".join(
-        char for at, char in enumerate(pattern) if not (char.isdigit() and "%" in pattern[max(0, at - 2) : at])
+        char for at, char in enumerate(pattern) if not (char.isdecimal() and "%" in pattern[max(0, at - 2) : at])
     )
 
 
@@ -43,7 +43,7 @@ class Mode:
             return
         if text == "none":
             self.kind = "none"
-        elif text.isdigit():
+        elif text.isdecimal():
             self.kind, self.number = "task", int(text)
         else:
             self.kind, self.pattern = "file", text

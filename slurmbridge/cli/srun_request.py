@@ -248,7 +248,7 @@ def _nodes(text: str | None, command: Command, env: dict[str, str]) -> int | Non
     if not source:
         return None
     least = source.split("-")[0].split(",")[0].strip()
-    if not least.isdigit() or int(least) == 0:
+    if not least.isdecimal() or int(least) == 0:
         raise Usage(f'srun: error: "{source}" is not a valid node count', code=255)
     return int(least)
 
@@ -279,7 +279,7 @@ def _gpus(options: dict[str, str | None]) -> dict[str, int]:
             if name == "gres" and words[0] != "gpu":
                 continue
             last = words[-1].partition("(")[0]
-            count += int(last) if last.isdigit() else 1
+            count += int(last) if last.isdecimal() else 1
         found[key] = count
     per_task = re.findall(r"(?:gres[/:])?gpu(?::[^=:,]+)?[=:](\d+)", options.get("tres-per-task") or "")
     if per_task and "gpus_per_task" not in found:

@@ -77,7 +77,7 @@ def asked(options: dict[str, str | None]) -> tuple[int, Size | None, tuple[str, 
     if "pty" not in options:
         return 0, None, ()
     text = options["pty"] or ""
-    if text and not (text.isascii() and text.isdigit()):
+    if text and not (text.isascii() and text.isdecimal()):
         raise Usage(f"srun: fatal: --pty={text} must be numeric file descriptor")
     if any(options.get(name) is not None for name in ("error", "input", "output")):
         raise Usage(INCOMPATIBLE)

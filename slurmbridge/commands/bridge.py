@@ -55,7 +55,7 @@ def shutdown(jobs: bool) -> Command:
 def find_jobs(site: Site, text: str) -> tuple[Job, ...]:
     """By raw id, by array id (all its tasks), as ARRAY_TASK (started or not), or all components of a het job."""
     number, _, task = text.partition("_")
-    if not number.isdigit() or (task and not task.isdigit()):
+    if not number.isdecimal() or (task and not task.isdecimal()):
         return ()
     tasks = tuple(site.jobs_of_array(int(number)))
     if task:

@@ -52,5 +52,5 @@ def read_target(text: str, max_array_size: int = 4_000_001) -> Target | None:
     return Target(
         text=text, job_id=int(match["job"]), tasks=tasks, is_range=match["tasks"] is not None,
         offset=None if match["offset"] is None else int(match["offset"]),
-        step=None if step is None else _STEPS.get(step, int(step) if step.isdigit() else 0),
+        step=None if step is None else _STEPS.get(step, int(step) if step.isdecimal() else 0),
     )  # fmt: skip

@@ -71,7 +71,7 @@ def make_view(call: Call, site: Site, *, convert: bool = True, unit: str = "", e
 
 def is_number(text: str) -> bool:
     """Decimal digits of ASCII alone."""
-    return text.isascii() and text.isdigit()
+    return text.isascii() and text.isdecimal()
 
 
 def bitstr_length(call: Call) -> int:

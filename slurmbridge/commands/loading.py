@@ -338,7 +338,7 @@ class Loading:
                 return _bad(line, written, quotas.NOT_OF_ROOT)
             if found.kind == "shares" and value == str(SHARES_OF_PARENT):
                 value = "parent"
-            if found.kind == "exempt" and value.isdigit():
+            if found.kind == "exempt" and value.isdecimal():
                 edits.append(Edit(word=found, operator="=", value=int(value)))
                 continue
             edit = read_edit(found, operator, value, self._config, self._qos_names)

@@ -60,10 +60,10 @@ def main(call: Call, site: Site) -> Command:
     if len(parsed.operands) != 1:
         return (yield from _no("too many parameters", usage=True))
     head, dot, tail = parsed.operands[0].partition(".")
-    if not head.isdigit() or int(head) == 0:
+    if not head.isdecimal() or int(head) == 0:
         yield Print(f"sattach: fatal: Bad job/step specified: {parsed.operands[0]}: JobID can not be zero\n", 2)
         return 1
-    if not dot or not tail.isdigit():
+    if not dot or not tail.isdecimal():
         return (yield from _no("Failed to parse stepid from command line options", usage=True))
     job = site.job(int(head))
     step = next((each for each in site.steps(int(head)) if each.step_id == int(tail)), None)
@@ -79,7 +79,7 @@ def main(call: Call, site: Site) -> Command:
     facts: list[tuple[str, object]] = [("step", step.step_id), ("label", parsed.has("label"))]
     for option, name in FILTERS.items():
         chosen = parsed.last(option)
-        if chosen is not None and chosen not in ("all", "none") and not chosen.isdigit():
+        if chosen is not None and chosen not in ("all", "none") and not chosen.isdecimal():
             return (yield from _no(f"--{option}: a task's number, all or none"))
         facts.append((name, chosen))
     returned: Returned = yield HandOver(job_id=job.job_id, what="attach", facts=tuple(facts))

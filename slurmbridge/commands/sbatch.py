@@ -186,7 +186,7 @@ def _component(who: Speaker, request: JobRequest, source: Source, line: CommandL
     content: bytes | None = None
     if request.export_file is not None:
         name = request.export_file
-        data: FileData = (yield ReadFile(name=name)) if name and not name.isdigit() else FileData(errno=2)
+        data: FileData = (yield ReadFile(name=name)) if name and not name.isdecimal() else FileData(errno=2)
         if data.errno:
             yield from complain(who, error(f"Could not open user environment file {name}", 1), who.failure)
         content = data.data

@@ -74,7 +74,7 @@ def main(call: Call, site: Site) -> Command:
     if not asked:
         return (yield from _no(NO_JOB))
     head = asked.partition(".")[0].partition("+")[0]
-    if not head.isdigit() or int(head) == 0:
+    if not head.isdecimal() or int(head) == 0:
         yield Print(f"sbcast: fatal: Bad job/step specified: {asked}: JobID can not be zero\n", 2)
         return 1
     job = site.job(int(head))

@@ -141,7 +141,7 @@ def _checked(
     user = values.get("user")
     if user is not None:
         uid = site.user_id(user)
-        if uid is None and user.isdigit():
+        if uid is None and user.isdecimal():
             uid = int(user)
         if uid is None:
             return _error(f"Invalid user name: {user}")
@@ -215,7 +215,7 @@ def _targets(operands: tuple[str, ...], max_array_size: int) -> tuple[Target, ..
     for operand in operands:
         for text in _split(operand):
             target = read_target(text, max_array_size)
-            if target is None or (target.step is not None and (target.is_range or not text[-1].isdigit())):
+            if target is None or (target.step is not None and (target.is_range or not text[-1].isdecimal())):
                 return _bad_target(operand, text)
             found.append(target)
     return tuple(found)
@@ -224,7 +224,7 @@ def _targets(operands: tuple[str, ...], max_array_size: int) -> tuple[Target, ..
 def _bad_target(operand: str, text: str) -> UsageError:
     lines = [f"scancel: error: Invalid job id {text}"]
     inner = operand.partition("[")[2].rstrip("]")
-    bad = next((part for part in inner.split(",") if part and not part.replace("-", "").isdigit()), "")
+    bad = next((part for part in inner.split(",") if part and not part.replace("-", "").isdecimal()), "")
     if bad:
         lines.insert(0, f"scancel: error: _parse_single_range: Invalid range: `{bad}'")
     return UsageError(lines=tuple(lines), exit_code=1)

@@ -120,7 +120,7 @@ def main(call: Call, site: Site) -> Command:
 
 
 def _known_user(text: str, site: Site) -> bool:
-    return text.isdigit() or site.user_id(text) is not None
+    return text.isdecimal() or site.user_id(text) is not None
 
 
 def _flags_of_environment(call: Call) -> Flags:
@@ -243,7 +243,7 @@ def _reconfigure(eyes: Eyes, words: Sequence[str]) -> Command:
 
 def _setdebug(eyes: Eyes, words: Sequence[str]) -> Command:
     level = words[0].lower()
-    if not (level in LEVELS or (level.isdigit() and int(level) < len(LEVELS))):
+    if not (level in LEVELS or (level.isdecimal() and int(level) < len(LEVELS))):
         yield from jobs.complain(eyes, f"invalid debug level: {words[0]}")
         return 1
     outcome: AlterOutcome = yield Alter(kind="debug", fields=(("level", level),))
@@ -267,7 +267,7 @@ def _token(eyes: Eyes, words: Sequence[str]) -> Command:
     for word in words:
         key, equals, value = word.partition("=")
         if key.lower() == "lifespan" and equals:
-            if value.lower() not in ("infinite", "unlimited") and not value.isdigit():
+            if value.lower() not in ("infinite", "unlimited") and not value.isdecimal():
                 yield Print(f'scontrol: error: Invalid numeric value "{value}" for lifespan.\n', 2)
                 return 1
         elif key.lower() == "username" and equals:

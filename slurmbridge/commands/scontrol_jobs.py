@@ -145,7 +145,7 @@ def report(
 
 
 def _ranges(tasks: list[str], target: Target) -> str:
-    numbers = sorted({int(task) for task in tasks if task.isdigit()})
+    numbers = sorted({int(task) for task in tasks if task.isdecimal()})
     parts: list[str] = []
     for number in numbers:
         if parts and int(parts[-1].rpartition("-")[2]) == number - 1:

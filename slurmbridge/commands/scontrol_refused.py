@@ -25,7 +25,7 @@ def errnumstr(eyes: Eyes, words: Sequence[str]) -> Command:
     if len(words) != 1:
         yield from jobs.complain(eyes, "one arguments required for keyword:errnumstr")
         return 1
-    if not words[0].isdigit() or len(words[0]) > 9:
+    if not words[0].isdecimal() or len(words[0]) > 9:
         yield from jobs.complain(eyes, "numeric arguments required for keyword:errnumstr")
         return 1
     number = int(words[0])

@@ -69,7 +69,7 @@ def _jobs(eyes: Eyes, word: str | None) -> Command:
         if not shown and not eyes.flags.quiet:
             yield Print("No jobs in the system\n")
         return 0
-    if word.endswith("_") and word[:-1].isdigit():
+    if word.endswith("_") and word[:-1].isdecimal():
         word += "0"
     target = read_target(word, eyes.site.config.max_array_size)
     if target is None or target.step is not None or target.is_range:

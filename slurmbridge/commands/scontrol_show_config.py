@@ -145,7 +145,7 @@ def _render(key: ConfKey, text: str) -> str:
     if kind is Kind.MEMORY:
         return "UNLIMITED" if text in ("0", "UNLIMITED", "INFINITE") else _number(text)
     if kind is Kind.LEVEL:
-        return _LEVELS[int(text)] if text.isdigit() and int(text) < len(_LEVELS) else text.lower()
+        return _LEVELS[int(text)] if text.isdecimal() and int(text) < len(_LEVELS) else text.lower()
     if key.name == "PropagateResourceLimits":
         return text.upper()
     if key.name == "SuspendTime" and text == "-1":
@@ -157,7 +157,7 @@ def _number(text: str) -> str:
     if text.upper() in ("INFINITE", "UNLIMITED"):
         return "UNLIMITED"
     try:
-        return str(int(text, 8 if text.startswith("0") and text.isdigit() else 0))
+        return str(int(text, 8 if text.startswith("0") and text.isdecimal() else 0))
     except ValueError:
         return text
 

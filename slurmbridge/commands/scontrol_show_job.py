@@ -363,7 +363,7 @@ def _frequency(asked: str | None) -> str:
     if high:
         words.append(f"CPU_min_freq={_FREQUENCIES.get(low.lower(), low)}")
         words.append(f"CPU_max_freq={_FREQUENCIES.get(high.lower(), high)}")
-    elif low.lower() in _FREQUENCIES or low.isdigit():
+    elif low.lower() in _FREQUENCIES or low.isdecimal():
         words.append(f"CPU_max_freq={_FREQUENCIES.get(low.lower(), low)}")
     else:
         governor = governor or low

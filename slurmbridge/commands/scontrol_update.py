@@ -107,7 +107,7 @@ def _update_job(eyes: Eyes, name: str, by_name: bool, rest: list[str]) -> Comman
                 yield from complain(eyes, f"Invalid UserID: {value}", "Request aborted")
                 return 1
             continue
-        if key.lower() in ("numnodes", "reqnodes") and not value[:1].isdigit():
+        if key.lower() in ("numnodes", "reqnodes") and not value[:1].isdecimal():
             yield from complain(eyes, f'scontrol: error: "{value}" is not a valid node count')
             return 0
         read = _read_job_word(eyes, word, targets)
@@ -245,7 +245,7 @@ def _update_node(eyes: Eyes, names: str, rest: list[str]) -> Command:
                 return 1
             fields.append((field.key, value))
         elif field.typed == "count":
-            if not value.isdigit():
+            if not value.isdecimal():
                 yield Print(f"scontrol: error: Invalid value {word} for {field.key}\n", 2)
                 return 1
             fields.append((field.key, int(value)))

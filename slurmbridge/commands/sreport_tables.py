@@ -192,7 +192,7 @@ def _bounds(ask: Ask) -> list[tuple[int, int | None]]:
     text = ask.values.get("grouping", "")
     if text.lower() == "individual":
         return [(size, size) for size in sorted({use.cpus for use in sums.uses(_sized(ask), ask.period)})]
-    numbers = sorted({int(word) for word in text.split(",") if word.isdigit() and len(word) < 10}) or list(GROUPS)
+    numbers = sorted({int(word) for word in text.split(",") if word.isdecimal() and len(word) < 10}) or list(GROUPS)
     starts = [0, *numbers]
     return [(low, high - 1) for low, high in zip(starts, numbers, strict=False)] + [(numbers[-1], None)]
 

@@ -183,7 +183,7 @@ def _columns(text: str) -> list[Column] | str:
         column = next((each for each in COLUMNS if is_word(name, each.name, 1)), None)
         if column is None:
             return part
-        if percent and width.lstrip("-").isdigit() and len(width) < 6 and int(width):
+        if percent and width.lstrip("-").isdecimal() and len(width) < 6 and int(width):
             column = Column(column.name, int(width))
         found.append(column)
     return found

@@ -54,7 +54,7 @@ class Speaker(msgspec.Struct, frozen=True, kw_only=True):
 
 def number(text: str) -> int:
     """A count from the environment; anything else is 0."""
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0
 
 
 def speaker(name: str, call: Call) -> Steps:
@@ -166,7 +166,7 @@ def settle_identity(who: Speaker, draft: Draft, call: Call, site: Site) -> Steps
             continue
         if call.uid != 0:
             yield from complain(who, error(f"--{long} only permitted by root user"))
-        known = int(str(text)) if str(text).isdigit() else find(str(text))
+        known = int(str(text)) if str(text).isdecimal() else find(str(text))
         if known is None:
             yield from complain(who, error(f"Invalid --{long} specification"))
         draft.values[long] = str(known)

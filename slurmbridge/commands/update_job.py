@@ -193,7 +193,7 @@ def parse_value(field: JobField, text: str, parse_moment: Callable[[str], int]) 
         "switches": _read_switches,
         "mail": mail.parse,
     }
-    if field.key == "NumCPUs" and not text[:1].isdigit():
+    if field.key == "NumCPUs" and not text[:1].isdecimal():
         raise LangError(f'Invalid numeric value "{text}" for NumCPUs.\nscontrol: error: {_complaint(field, text)}')
     if field.key == "NumCPUs" and not text.strip("0"):
         raise LangError(_complaint(field, text), text=text)
@@ -219,7 +219,7 @@ def _read_minutes(text: str) -> int:
 
 
 def _read_count(text: str) -> int:
-    if not text.isdigit() or len(text) > 10:
+    if not text.isdecimal() or len(text) > 10:
         raise ValueError(text)
     return int(text)
 
@@ -241,14 +241,14 @@ def _read_seconds(text: str) -> int:
 
 def _read_mib(text: str) -> int:
     """MiB without a unit, as scontrol wants it."""
-    if not text.isdigit():
+    if not text.isdecimal():
         raise ValueError(text)
     return sizes.parse_mib(text)
 
 
 def _read_flag(text: str) -> bool:
     word = text.lower()
-    if word in ("yes", "y") or (word.isdigit() and int(word)):
+    if word in ("yes", "y") or (word.isdecimal() and int(word)):
         return True
     if word in ("0", "no", "n"):
         return False
@@ -266,7 +266,7 @@ def _read_nice(text: str) -> int:
 
 def _read_switches(text: str) -> tuple[int, int]:
     count, at, wait = text.partition("@")
-    if not count[:1].isdigit():
+    if not count[:1].isdecimal():
         return 0, 0
     return _read_count(count), durations.parse_minutes(wait) * 60 if at else 0
 

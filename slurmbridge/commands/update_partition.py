@@ -128,7 +128,7 @@ def _minutes(text: str) -> int | None:
 
 
 def _count(text: str) -> int:
-    if not text.isdigit() or len(text) > 10:
+    if not text.isdecimal() or len(text) > 10:
         raise ValueError(text)
     return int(text)
 
@@ -145,7 +145,7 @@ def _yes_no(text: str) -> bool:
 
 def _oversubscribe(text: str) -> str:
     word, colon, number = text.upper().partition(":")
-    if word not in ("NO", "EXCLUSIVE", "YES", "FORCE") or (colon and not number.isdigit()):
+    if word not in ("NO", "EXCLUSIVE", "YES", "FORCE") or (colon and not number.isdecimal()):
         raise ValueError(text)
     return f"{word}:{number or 4}" if word in ("YES", "FORCE") else word
 

@@ -59,7 +59,7 @@ class Names:
         try:
             uid: int | None = pwd.getpwnam(name).pw_uid
         except KeyError:
-            uid = int(name) if name.isascii() and name.isdigit() else None
+            uid = int(name) if name.isascii() and name.isdecimal() else None
         self._ids[name] = (now, uid)
         return uid
 
@@ -79,7 +79,7 @@ class Names:
         try:
             return grp.getgrnam(name).gr_gid
         except KeyError:
-            return int(name) if name.isascii() and name.isdigit() else None
+            return int(name) if name.isascii() and name.isdecimal() else None
 
     def groups(self, user: str, gid: int) -> tuple[int, ...]:
         """All group ids of a user, the primary one included."""

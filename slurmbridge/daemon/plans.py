@@ -35,7 +35,7 @@ def look_ahead_s(config: ClusterConfig) -> float:
     """How long a job waits before its expected start is told: bf_interval, 30 s by default."""
     for word in config.scheduler_parameters.replace(" ", "").split(","):
         name, _, value = word.partition("=")
-        if name == "bf_interval" and value.isascii() and value.isdigit():
+        if name == "bf_interval" and value.isascii() and value.isdecimal():
             return float(min(int(value), 10_800))
     return 30.0
 

@@ -190,7 +190,7 @@ def sample_seconds(view: View) -> int:
     for key, value in view.config.values:
         if key == "JobAcctGatherFrequency":
             digits = value.partition("task=")[2].partition(",")[0] or value
-            return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 9 else 0
+            return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 9 else 0
     return 0
 
 

@@ -208,7 +208,7 @@ def _derived(config: ClusterConfig, plain: Mapping[str, Pair]) -> ClusterConfig:
     if "disablerootjobs" in plain and values.switch(plain["disablerootjobs"]):
         partitions = tuple(msgspec.structs.replace(each, disable_root_jobs=True) for each in partitions)
     return msgspec.structs.replace(
-        config, partitions=partitions, max_array_tasks=int(tasks) if tasks.isdigit() else config.max_array_size
+        config, partitions=partitions, max_array_tasks=int(tasks) if tasks.isdecimal() else config.max_array_size
     )
 
 

@@ -173,7 +173,7 @@ def _ports(pair: Pair | None, names: Sequence[str]) -> Sequence[int]:
     if pair is None:
         return [6818] * len(names)
     texts = _along(pair, names, "Port")
-    if any(not text.isdigit() or int(text) > values.MAX_SMALL for text in texts):
+    if any(not text.isdecimal() or int(text) > values.MAX_SMALL for text in texts):
         raise pair.error(f"Invalid Port {pair.value}")
     return [int(text) for text in texts]
 

@@ -54,7 +54,7 @@ def _default_time(pair: Pair) -> int | None:
 
 def _oversubscribe(pair: Pair) -> str:
     word, _, number = pair.value.upper().partition(":")
-    if word not in ("NO", "EXCLUSIVE", "YES", "FORCE") or (number and not number.isdigit()):
+    if word not in ("NO", "EXCLUSIVE", "YES", "FORCE") or (number and not number.isdecimal()):
         raise pair.error(f'Bad value "{pair.value}" for OverSubscribe (use NO, YES, FORCE)')
     return f"{word}:{number or 4}" if word in ("YES", "FORCE") else word
 

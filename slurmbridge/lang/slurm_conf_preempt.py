@@ -70,7 +70,7 @@ def read_exempt_time(pair: Pair) -> int:
 def read_parameters(pair: Pair) -> str:
     """The words as written; numbers must be numbers."""
     for name, value in _words(pair):
-        if name in _NUMBERS and not (value.isascii() and value.isdigit()):
+        if name in _NUMBERS and not (value.isascii() and value.isdecimal()):
             raise pair.error(f"{name} value ({value}) is not a valid number")
     return ",".join(values.names(pair))
 

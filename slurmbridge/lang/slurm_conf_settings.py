@@ -54,7 +54,9 @@ def check(key: ConfKey, pair: Pair) -> None:
     elif kind in (Kind.DURATION, Kind.MINUTES_TIME):
         _seconds(pair)
     elif (
-        kind is Kind.LEVEL and pair.value.lower() not in LEVELS and not (pair.value.isdigit() and int(pair.value) < 10)
+        kind is Kind.LEVEL
+        and pair.value.lower() not in LEVELS
+        and not (pair.value.isdecimal() and int(pair.value) < 10)
     ):
         raise pair.error(f"Invalid {key.name} {pair.value}")
     elif kind is Kind.ENUM and pair.value.lower() not in key.words:
@@ -107,7 +109,7 @@ def _exit_codes(pair: Pair) -> frozenset[int]:
     found: set[int] = set()
     for word in values.names(pair):
         first, dash, last = word.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or int(last or first) > 255:
+        if not first.isdecimal() or (dash and not last.isdecimal()) or int(last or first) > 255:
             raise pair.error(f"Invalid {pair.key} value: {pair.value}")
         found.update(range(int(first), int(last or first) + 1))
     return frozenset(found)
@@ -117,7 +119,7 @@ def _licenses(pair: Pair) -> tuple[LicenseConf, ...]:
     found = []
     for term in values.names(pair):
         name, _, number = term.replace("=", ":").partition(":")
-        if not name or (number and not number.isdigit()):
+        if not name or (number and not number.isdecimal()):
             raise pair.error(f"Invalid Licenses value: {pair.value}")
         found.append(LicenseConf(name=name, total=int(number) if number else 1))
     return tuple(found)

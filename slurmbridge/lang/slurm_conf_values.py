@@ -24,7 +24,7 @@ def number(pair: Pair, limit: int = MAX_NUMBER) -> int | None:
     if text.lower() in _ENDLESS:
         return None
     try:
-        value = int(text, 8 if text.startswith("0") and text.isdigit() else 0)
+        value = int(text, 8 if text.startswith("0") and text.isdecimal() else 0)
     except ValueError as error:
         shown = f'"{text}"' if limit == MAX_SMALL else f"({text})"
         raise pair.error(f"{pair.key} value {shown} is not a valid number") from error

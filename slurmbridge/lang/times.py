@@ -135,15 +135,15 @@ def _located(error: LangError, text: str) -> LangError:
     place = error.place
     wanted = set(error.expected)
     here, after = text[place : place + 1], text[place + 1 : place + 2]
-    if wanted & {"minute", "second", "yy"} and here.isdigit() and not after.isdigit():
+    if wanted & {"minute", "second", "yy"} and here.isdecimal() and not after.isdecimal():
         place += 1
     elif "now" in wanted and text[place : place + 3].lower() == "now":
         place += 3
     elif "count" in wanted or "unit" in wanted:
         place -= 1
-    elif "day" in wanted and here == "0" and not after.isdigit():
+    elif "day" in wanted and here == "0" and not after.isdecimal():
         place -= 1
-    elif "month" in wanted and here == "0" and not after.isdigit():
+    elif "month" in wanted and here == "0" and not after.isdecimal():
         place -= 1
     return LangError(
         f"Invalid time specification (pos={place}): {text}", text=text, place=place, expected=error.expected

@@ -96,7 +96,7 @@ def _unit(pairs: tuple[Pair, ...], keys: Sequence[str]) -> Unit:
         if key not in keys:
             raise pair.error(f"Parsing error at unrecognized key: {pair.key}")
         if key == "linkspeed":
-            if not pair.value.isdigit():
+            if not pair.value.isdecimal():
                 raise pair.error(f'Bad value "{pair.value}" for LinkSpeed')
             fields["link_speed"] = int(pair.value)
         else:
@@ -108,7 +108,7 @@ def read_sizes(words: Iterable[str], error: Callable[[str], ConfigError]) -> tup
     """BlockSizes: each is a power of two larger than the first."""
     found: list[int] = []
     for word in words:
-        size = int(word) if word.strip().isdigit() else 0
+        size = int(word) if word.strip().isdecimal() else 0
         times, rest = divmod(size, found[0]) if found else (1, 0)
         if size <= 0 or rest or times & (times - 1) or (found and size <= found[-1]):
             raise error(f"Invalid BlockSizes value: {word}")

@@ -4,7 +4,8 @@ The rules, each of which a crash or an old sight must not break:
 
 - A pod is ours only by instance, hash and epoch; another one of its name goes first. Deletes name a uid, so that they never
   hit a later pod.
-- Rank 0 is made last. So a run whose rank 0 is not there never began, and making it again is safe.
+- Rank 0 is made last, after the others and the service by which they find each other. So a run whose rank 0 is not there
+  never began, and making it again is safe.
 - All pods of a run are held by a finalizer: one that was deleted, by whomever, is still seen. It is let go when its run is
   settled and it is dead.
 - A gang lives or dies as a whole.
@@ -151,7 +152,8 @@ def _begin(wish: Wish, pods: Sequence[SeenPod], services: Sequence[SeenService])
         actions.append(CreateService(wish.service.name))
     if any(service.is_deleting for service in services):
         return Plan(state=State.PENDING)
-    actions += [CreatePod(rank) for rank in missing if rank or missing == [0]]
+    is_last_due = missing == [0] and (wish.service is None or bool(services))
+    actions += [CreatePod(rank) for rank in missing if rank or is_last_due]
     return Plan(state=State.PENDING, actions=tuple(actions))
 
 

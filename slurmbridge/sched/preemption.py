@@ -49,7 +49,7 @@ class Rules:
         self.exempt_s = max(config.preempt_exempt_time, 0)
         words = dict(word.strip().partition("=")[::2] for word in config.preempt_parameters.split(","))
         least = words.get("min_exempt_priority", "")
-        self.min_exempt_priority = int(least) if least.isascii() and least.isdigit() else None
+        self.min_exempt_priority = int(least) if least.isascii() and least.isdecimal() else None
         self.youngest_first = "youngest_first" in words
         texts = [
             *(each.preempt_mode for each in self.qos.values()),

@@ -209,7 +209,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 if row is not None:
                     nodes[row] = True
             word, _, count = partition.oversubscribe.upper().partition(":")
-            share = int(count) if count.isdigit() else 4
+            share = int(count) if count.isdecimal() else 4
             views[partition.name] = PartitionView(
                 number=number,
                 partition=partition,

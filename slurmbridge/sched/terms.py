@@ -29,7 +29,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
         def number(name: str, default: int) -> int:
             value = values.get(name, "")
-            return int(value) if value.isdigit() else default
+            return int(value) if value.isdecimal() else default
 
         return cls(
             reserve=min(max(number("bf_job_part_count_reserve", 1), 1), 32),

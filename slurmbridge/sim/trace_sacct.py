@@ -86,7 +86,7 @@ def _moment(row: Row, column: str) -> float | None:
     text = row.text(column)
     if text.lower() in NEVER:
         return None
-    if text.isdigit():
+    if text.isdecimal():
         return float(text)
     try:
         return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC).timestamp()
@@ -109,7 +109,7 @@ def _elapsed(row: Row, started: float | None, ended: float | None) -> float | No
 
 def _limit(row: Row) -> float:
     raw = row.text("timelimitraw")
-    if raw.isdigit():
+    if raw.isdecimal():
         return 60.0 * int(raw)
     text = row.text("timelimit")
     if not text or text in ("Partition_Limit", "UNLIMITED"):

@@ -28,7 +28,7 @@ def read(text: str, name: str) -> tuple[list[TraceJob], tuple[Machine, ...], int
         if line.startswith(";"):
             key, _, value = line.lstrip("; ").partition(":")
             words = value.split()
-            if key.strip() in ("MaxProcs", "MaxNodes") and words and words[0].isdigit():
+            if key.strip() in ("MaxProcs", "MaxNodes") and words and words[0].isdecimal():
                 header[key.strip()] = int(words[0])
             continue
         job = _job(line, name, number)

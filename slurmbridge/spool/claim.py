@@ -35,7 +35,7 @@ def folder_name(job: int, restarts: int, rank: int) -> str:
 def parse_folder(name: str) -> tuple[int, int, int] | None:
     """(job, restarts, rank) of a folder name, None for other names."""
     parts = name.split(".")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() for part in parts):
+    if len(parts) != 3 or not all(part.isascii() and part.isdecimal() for part in parts):
         return None
     return int(parts[0]), int(parts[1]), int(parts[2])
 

@@ -125,7 +125,7 @@ def _portion(term: GresTerm, config: ClusterConfig) -> int:
         return min(count * 10, 1000)
     for node in config.nodes:
         parts = [part.split(":") for part in node.gres.split(",")]
-        shards = sum(int(part[-1]) for part in parts if part[0] == "shard" and part[-1].isdigit())
+        shards = sum(int(part[-1]) for part in parts if part[0] == "shard" and part[-1].isdecimal())
         if shards and node.devices:
             return max(min(count * 1000 * len(node.devices) // shards, 1000), 1)
     return max(min(count * 250, 1000), 1)

@@ -72,7 +72,7 @@ def _bsub(given: Given, pairs: Pairs, left_out: list[str]) -> None:
     if given.key == "n":
         pairs.append(("ntasks", text.rpartition(",")[2]))
     elif given.key == "M":
-        pairs.append(("mem-per-cpu", text + "K" if text.isdigit() else text))
+        pairs.append(("mem-per-cpu", text + "K" if text.isdecimal() else text))
     else:
         pairs.append((_BSUB_PLAIN[given.key], given.value))
 
@@ -114,15 +114,15 @@ def _attributes(text: str) -> list[str]:
 def _nodes(value: str, pairs: Pairs, left_out: list[str]) -> None:
     """`2:ppn=3`, `n1+n2`."""
     head, *rest = value.split(":")
-    if head.isdigit():
+    if head.isdecimal():
         pairs.append(("nodes", head))
     elif head:
         pairs.append(("nodelist", ",".join(part.split(":")[0] for part in value.split("+"))))
         rest = rest if "+" not in value else []
     for part in rest:
         name, _, count = part.partition("=")
-        if name == "ppn" and count.isdigit():
-            pairs.append(("ntasks", str(int(head) * int(count)) if head.isdigit() else count))
+        if name == "ppn" and count.isdecimal():
+            pairs.append(("ntasks", str(int(head) * int(count)) if head.isdecimal() else count))
         elif "=" in part:
             _resource(part, pairs, left_out)
         else:

@@ -114,7 +114,7 @@ def _job_default(partition: Partition, name: str, of_cluster: int | None) -> int
     """A value of the partition's JobDefaults, else the cluster's."""
     for word in partition.job_defaults.split(","):
         key, _, value = word.strip().partition("=")
-        if key.lower() == name.lower() and value.isdigit():
+        if key.lower() == name.lower() and value.isdecimal():
             return int(value)
     return of_cluster
 

@@ -67,6 +67,6 @@ def _switches_wait(request: JobRequest, config: ClusterConfig) -> int:
     most = MAX_SWITCH_WAIT_S
     for word in config.scheduler_parameters.split(","):
         name, _, value = word.partition("=")
-        if name.strip() == "max_switch_wait" and value.isdigit():
+        if name.strip() == "max_switch_wait" and value.isdecimal():
             most = int(value)
     return most if request.switches_wait is None else min(request.switches_wait, most)

@@ -134,7 +134,7 @@ def read_cpu_freq(option: Option, text: str | None, clock: Clock) -> Values | Ba
     parts = [part.lower() for part in (low, high) if part]
     if len(parts) == 1 and parts[0] in _GOVERNORS and not colon and not dash:
         return (("cpu_freq", text),)
-    known = all(part in _FREQUENCY_WORDS or part.isdigit() for part in parts)
+    known = all(part in _FREQUENCY_WORDS or part.isdecimal() for part in parts)
     lines = [("error", "Invalid --cpu-freq argument")]
     if parts and (not known or (colon and governor.lower() not in _GOVERNORS)):
         lines.insert(0, ("error", f'unrecognized --cpu-freq argument "{text if not known else governor}"'))

@@ -15,7 +15,7 @@ from slurmbridge.submit.value import Bad, Clock, Values, error, fatal, integer, 
 def read_nodes(option: Option, text: str | None, clock: Clock) -> Values | Bad:
     rest = (text or "")[1:]
     if text and text.startswith("-"):  # `-3` is read as a range without its beginning
-        if not rest.isdigit():
+        if not rest.isdecimal():
             return error(f'"{rest}" is not a valid node count')
         return (("nodes_min", min(1, int(rest))), ("nodes_max", int(rest)), ("node_counts", ()))
     try:

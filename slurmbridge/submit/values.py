@@ -63,14 +63,14 @@ def read_acctg_freq(option: Option, text: str | None, clock: Clock) -> Values | 
     for part in (text or "").split(","):
         name, equals, interval = part.rpartition("=")
         known = not equals or name.lower() in ("task", "energy", "network", "filesystem")
-        if part and not (known and interval.isdigit()):
+        if part and not (known and interval.isdecimal()):
             return error(f"Invalid --acctg-freq specification: {part}")
     return (("acctg_freq", text),)
 
 
 def read_pty(option: Option, text: str | None, clock: Clock) -> Values | Bad:
     """The descriptor of a terminal."""
-    if text and not (text.isascii() and text.isdigit()):
+    if text and not (text.isascii() and text.isdecimal()):
         return fatal(f"--pty={text} must be numeric file descriptor")
     return (("pty", text or "0"),)
 

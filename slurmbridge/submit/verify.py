@@ -351,6 +351,6 @@ def _sampling_is_allowed(text: str, config: ClusterConfig) -> bool:
 def _task_interval(text: str) -> int | None:
     for part in text.split(","):
         name, equals, interval = part.rpartition("=")
-        if interval.isdigit() and (not equals or name.lower() == "task"):
+        if interval.isdecimal() and (not equals or name.lower() == "task"):
             return int(interval)
     return None

@@ -86,7 +86,7 @@ class Space:
             return "cmd=finalize_ack rc=0\n"
         if command == "abort":
             code = words.get("exitcode", "1")
-            self.aborted = int(code) if code.lstrip("-").isdigit() else 1
+            self.aborted = int(code) if code.lstrip("-").isdecimal() else 1
             return ""
         return f"cmd={command} rc=-1 msg=unsupported\n"
 

@@ -124,3 +124,10 @@ def test_a_third_party_package_stays_where_it_belongs(path: Path) -> None:
 def test_no_module_is_a_drawer_for_everything() -> None:
     names = {path.stem for path in MODULES}
     assert not names & {"util", "utils", "helpers", "common", "manager", "misc"}
+
+
+def test_what_int_reads_is_told_by_isdecimal() -> None:
+    """`str.isdigit` holds for superscripts, which `int` refuses; of bytes it is exact."""
+    of_bytes = {"daemon/held.py", "cli/thin/client.py"}
+    users = {path.relative_to(PACKAGE).as_posix() for path in MODULES if ".isdigit()" in path.read_text()}
+    assert users == of_bytes

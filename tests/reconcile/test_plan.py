@@ -61,6 +61,13 @@ def test_a_gang_gets_its_service_then_its_other_ranks_and_rank_0_last() -> None:
     assert now(world, wish(3)).actions == (CreatePod(0),)
 
 
+def test_rank_0_waits_for_a_service_that_could_not_be_made_yet() -> None:
+    world = World()
+    for rank in (1, 2):
+        world.do(CreatePod(rank), wish(3))
+    assert now(world, wish(3)).actions == (CreateService("service"),)
+
+
 def test_a_complete_run_leaves_nothing_to_do() -> None:
     world = World()
     assert settle(world, wish(3)) == Plan(state=State.COMPLETE)

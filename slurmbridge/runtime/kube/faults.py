@@ -87,7 +87,7 @@ def from_status(status: Status, code: int = 0, retry_after: str | None = None) -
     if kind is Kind.FORBIDDEN and QUOTA in status.message:
         kind = Kind.THROTTLED
     after = float(status.details.retry_after_seconds) if status.details else 0.0
-    if retry_after is not None and retry_after.isdigit():
+    if retry_after is not None and retry_after.isdecimal():
         after = max(after, float(retry_after))
     message = status.message or f"the API server answered {code}"
     return ApiFault(kind, message, code=code, reason=status.reason, after=after)

@@ -105,4 +105,4 @@ class Mirror(Generic[T]):
         """Whether an object that we wrote at version `written` is proved to be gone."""
         if (namespace, name) in self._objects:
             return False
-        return self.version.isdigit() and written.isdigit() and int(self.version) >= int(written)
+        return self.version.isdecimal() and written.isdecimal() and int(self.version) >= int(written)

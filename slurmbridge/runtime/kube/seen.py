@@ -126,4 +126,4 @@ def _waiting(status: PodStatus) -> tuple[str, str]:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from slurmbridge.runtime.kube.api import Api
@@ -39,6 +39,7 @@ def test_an_answer_is_known_by_its_reason_and_else_by_its_code(
     assert (fault.kind, fault.code) == (kind, code)
 
 
+@example(400, b"", "¹")
 @given(st.integers(400, 599), st.binary(max_size=300), st.none() | st.text(max_size=10))
 def test_any_body_of_a_refusal_makes_a_fault(code: int, body: bytes, retry_after: str | None) -> None:
     assert isinstance(from_answer(code, body, retry_after).kind, Kind)
