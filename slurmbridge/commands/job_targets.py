@@ -54,3 +54,15 @@ def read_target(text: str, max_array_size: int = 4_000_001) -> Target | None:
         offset=None if match["offset"] is None else int(match["offset"]),
         step=None if step is None else _STEPS.get(step, int(step) if step.isdecimal() else 0),
     )  # fmt: skip
+
+
+def split_targets(word: str) -> list[str]:
+    """The jobs of a list, some perhaps empty: commas outside brackets part them."""
+    parts, depth, start = [], 0, 0
+    for place, char in enumerate(word):
+        depth += (char == "[") - (char == "]")
+        if char == "," and depth == 0:
+            parts.append(word[start:place])
+            start = place + 1
+    parts.append(word[start:])
+    return parts

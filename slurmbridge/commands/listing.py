@@ -172,18 +172,19 @@ def print_document(
 ) -> Iterator[Print]:
     """Records in the frame that Slurm puts around them: the list `name` of elements as `structured.element` writes them,
     then `rest`. `kind` is json or yaml. In pieces: neither the daemon nor its other callers hold a whole listing."""
-    for piece in framed(kind, name, elements, {**rest, **_meta(call, site)}):
+    for piece in framed(kind, name, elements, {**rest, **frame_of(call, site)}):
         yield Print(piece)
 
 
 def print_whole(call: Call, site: Site, kind: str, document: Mapping[str, Value], warnings: Sequence[str]) -> Print:
     """A document that is not a list of records, in the same frame."""
     told: Value = [{"description": text, "source": ""} for text in warnings]
-    whole: Value = {**document, **_meta(call, site), "warnings": told}
+    whole: Value = {**document, **frame_of(call, site), "warnings": told}
     return Print(to_yaml(whole) if kind == "yaml" else to_json(whole))
 
 
-def _meta(call: Call, site: Site) -> dict[str, Value]:
+def frame_of(call: Call, site: Site) -> dict[str, Value]:
+    """What Slurm puts around every document: who asked what of which cluster, and no errors."""
     major, minor, micro = SLURM_VERSION.split(".")
     meta: Value = {
         "plugin": {

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from slurmbridge import SLURM_VERSION
 from slurmbridge.commands.effects import Call, Site
-from slurmbridge.commands.listing import DATA_PARSER
+from slurmbridge.commands.listing import frame_of
 from slurmbridge.fields.structured import to_json, to_yaml
 from slurmbridge.model.accounts import Account, Assoc, User
 from slurmbridge.submit import associations
@@ -71,25 +70,5 @@ def json_accounts(site: Site, accounts: Sequence[Account], switches: Collection[
 
 def document(call: Call, site: Site, name: str, records: Sequence[Any], kind: str = "json") -> str:
     """The records with Slurm's frame around them."""
-    major, minor, micro = SLURM_VERSION.split(".")
-    content: dict[str, Any] = {
-        name: records,
-        "meta": {
-            "plugin": {
-                "type": "",
-                "name": "",
-                "data_parser": f"data_parser/{DATA_PARSER}",
-                "accounting_storage": "accounting_storage/slurmdbd",
-            },
-            "client": {"source": "", "user": call.user, "group": call.group},
-            "command": list(call.argv),
-            "slurm": {
-                "version": {"major": major, "micro": micro, "minor": minor},
-                "release": SLURM_VERSION,
-                "cluster": site.config.cluster_name,
-            },
-        },
-        "errors": [],
-        "warnings": [],
-    }
+    content: dict[str, Any] = {name: records, **frame_of(call, site)}
     return to_yaml(content) if kind == "yaml" else to_json(content)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from slurmbridge.commands.effects import Call, Site
-from slurmbridge.commands.job_targets import Target, read_target
+from slurmbridge.commands.job_targets import Target, read_target, split_targets
 from slurmbridge.errors import LangError
 from slurmbridge.lang import hostlist, signals
 from slurmbridge.model.states import JobFlag, JobState
@@ -213,7 +213,7 @@ def _states(text: str, variable: str = "") -> tuple[str, ...] | UsageError:
 def _targets(operands: tuple[str, ...], max_array_size: int) -> tuple[Target, ...] | UsageError:
     found = []
     for operand in operands:
-        for text in _split(operand):
+        for text in filter(None, split_targets(operand)):
             target = read_target(text, max_array_size)
             if target is None or (target.step is not None and (target.is_range or not text[-1].isdecimal())):
                 return _bad_target(operand, text)
@@ -228,15 +228,3 @@ def _bad_target(operand: str, text: str) -> UsageError:
     if bad:
         lines.insert(0, f"scancel: error: _parse_single_range: Invalid range: `{bad}'")
     return UsageError(lines=tuple(lines), exit_code=1)
-
-
-def _split(word: str) -> list[str]:
-    """Commas outside brackets part jobs."""
-    parts, depth, start = [], 0, 0
-    for place, char in enumerate(word):
-        depth += (char == "[") - (char == "]")
-        if char == "," and depth == 0:
-            parts.append(word[start:place])
-            start = place + 1
-    parts.append(word[start:])
-    return [part for part in parts if part]

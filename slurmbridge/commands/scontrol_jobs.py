@@ -22,7 +22,7 @@ from slurmbridge.commands.effects import (
     Sleep,
     WriteFile,
 )
-from slurmbridge.commands.job_targets import Target, read_target
+from slurmbridge.commands.job_targets import Target, read_target, split_targets
 from slurmbridge.commands.scontrol_view import Eyes
 from slurmbridge.errors import SlurmErrno, system_text
 from slurmbridge.model.job import Job
@@ -79,7 +79,7 @@ def _change_word(eyes: Eyes, verb: Verb, word: str) -> Generator[Effect, Any, st
         jobs = [job for job in eyes.site.jobs() if job.spec.name == name and job.spec.uid == eyes.call.uid]
         targets = [Target(text=label(job), job_id=job.job_id) for job in jobs if not job.array_task_id]
     else:
-        read = [read_target(text, eyes.site.config.max_array_size) for text in _split(word)]
+        read = [read_target(text, eyes.site.config.max_array_size) for text in split_targets(word)]
         if any(target is None or target.step is not None for target in read) or not read:
             text = SlurmErrno.INVALID_JOB_ID.text
             yield from complain(eyes, f"{text} for job {word}")
@@ -93,18 +93,6 @@ def _change_word(eyes: Eyes, verb: Verb, word: str) -> Generator[Effect, Any, st
         refusal = yield from report(eyes, target, outcome, lambda errno, job: _word_for(eyes, verb, errno, job))
         failed = refusal or failed
     return failed
-
-
-def _split(word: str) -> list[str]:
-    """Commas outside brackets part jobs."""
-    parts, depth, start = [], 0, 0
-    for place, char in enumerate(word):
-        depth += (char == "[") - (char == "]")
-        if char == "," and depth == 0:
-            parts.append(word[start:place])
-            start = place + 1
-    parts.append(word[start:])
-    return parts
 
 
 def _word_for(eyes: Eyes, verb: Verb, errno: SlurmErrno, job: Job | None) -> str:
@@ -175,7 +163,7 @@ def top(eyes: Eyes, word: str) -> Command:
         ","
     )
     failed = False
-    for text in reversed(_split(word)):
+    for text in reversed(split_targets(word)):
         target = read_target(text)
         if target is None or not allowed:
             errno = SlurmErrno.INVALID_JOB_ID if allowed else SlurmErrno.ACCESS_DENIED
