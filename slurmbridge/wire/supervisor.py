@@ -5,14 +5,24 @@ server; after a lost link it dials the daemon's unix socket and its first frame 
 a client. Payloads are JSON unless said otherwise; a key that is not known is ignored, so that old supervisors meet a
 new daemon.
 
+A pod dials the daemon over TLS, and the first frame of each connection is P, whatever the connection is for: its
+supervisor's (answered by L, by A when it had its launch before, or by X), a command's (what follows are the frames of
+`wire.client`, both ways, with no answer before them), or one that the daemon has asked for by W (what follows are the
+frames of `wire.step`, the pod in the place of rank 0). A pod that is not admitted, or not yet, finds the connection
+closed and dials again.
+
 Daemon to supervisor
     L  launch: pack(JSON header, script, environment, base environment), environments as NAME=VALUE joined by NUL
     K  kill: {"why"}                      S  signal: {"signal", "scope", "step"}
     U  suspend  R  resume                 T  time limit: {"limit"} seconds from the start or null
     N  line for the job's stderr (UTF-8)  A  acknowledged up to {"sequence"}
     X  you are not wanted (stale or unknown run): kill everything, leave no record, go
+    W  open a connection, for somebody outside who wants a step: {"connection": text that comes back in its P}
 Supervisor to daemon
     V  hello: pack(version, job, restarts, rank, token, last sequence), decimal numbers
+    P  hello of a pod: {"version", "job", "restarts", "rank", "token": the pod's projected token, "what": "supervisor",
+       "client" or "step", "run": the run's token when it had its launch, else "", "sequence": the last one given,
+       "connection": of W, for a step}
     E  report: {"sequence", "kind": "started" | "step" | "ended", ...}
 Rank k to rank 0 (over `peer` in rank 0's spool folder)
     B  here I am: pack(version, rank, token)
@@ -23,7 +33,7 @@ Rank 0 to rank k: K, S, U, R, X as above; both ways the step frames of `wire.ste
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from slurmbridge.wire.client import pack, unpack
 
@@ -31,10 +41,14 @@ VERSION = b"1"
 MAX_FRAME = 16 * 1024 * 1024
 """A launch carries a script (4 MB) and two environments (2 MB each)."""
 
-LAUNCH, KILL, SIGNAL, SUSPEND, RESUME, LIMIT, NOTIFY, ACK, UNWANTED = (
-    b"L", b"K", b"S", b"U", b"R", b"T", b"N", b"A", b"X",
+LAUNCH, KILL, SIGNAL, SUSPEND, RESUME, LIMIT, NOTIFY, ACK, UNWANTED, CONNECT = (
+    b"L", b"K", b"S", b"U", b"R", b"T", b"N", b"A", b"X", b"W",
 )  # fmt: skip
-HELLO, REPORT = b"V", b"E"
+HELLO, OPENING, REPORT = b"V", b"P", b"E"
+SUPERVISOR, CLIENT, STEP = "supervisor", "client", "step"
+"""What a pod's connection is for."""
+MAX_OPENING = 1 << 16
+"""Of a frame from somebody who has proved nothing yet."""
 REGISTER, EMPTY = b"B", b"Z"
 
 
@@ -88,3 +102,41 @@ def decode_hello(payload: bytes) -> tuple[int, int, int, str, int]:
     if len(parts) < 6 or parts[0] != VERSION:
         raise ValueError("a supervisor of another version")
     return int(parts[1]), int(parts[2]), int(parts[3]), parts[4].decode("ascii"), int(parts[5])
+
+
+class Opening(NamedTuple):
+    """What a pod says of itself at the beginning of a connection."""
+
+    job: int
+    restarts: int
+    rank: int
+    token: str
+    what: str = SUPERVISOR
+    run: str = ""
+    sequence: int = 0
+    connection: str = ""
+
+
+_NUMBERS = ("job", "restarts", "rank", "sequence")
+
+
+def encode_opening(opening: Opening) -> bytes:
+    """Payload of P."""
+    return encode({"version": int(VERSION), **opening._asdict()})
+
+
+def decode_opening(payload: bytes) -> Opening:
+    """ValueError on another version or nonsense."""
+    value = decode(payload)
+    if value.get("version") != int(VERSION):
+        raise ValueError("a supervisor of another version")
+    try:
+        opening = Opening(**{name: value[name] for name in Opening._fields if name in value})
+    except TypeError as error:
+        raise ValueError("not an opening") from error
+    for name, given in opening._asdict().items():
+        if type(given) is not (int if name in _NUMBERS else str) or (name in _NUMBERS and given < 0):
+            raise ValueError(f"{name} is wrong")
+    if opening.what not in (SUPERVISOR, CLIENT, STEP):
+        raise ValueError("what is wrong")
+    return opening

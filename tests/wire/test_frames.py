@@ -53,6 +53,38 @@ def test_a_hello_of_another_version_or_without_sense_is_refused(payload: bytes) 
         supervisor.decode_hello(payload)
 
 
+@given(
+    st.builds(
+        supervisor.Opening, job=st.integers(0), restarts=st.integers(0), rank=st.integers(0), token=st.text(),
+        what=st.sampled_from(["supervisor", "client", "step"]), run=st.text(), sequence=st.integers(0),
+        connection=st.text(),
+    )
+)  # fmt: skip
+def test_an_opening_survives(opening: supervisor.Opening) -> None:
+    assert supervisor.decode_opening(supervisor.encode_opening(opening)) == opening
+
+
+OPENING = {"version": 1, "job": 1, "restarts": 0, "rank": 0, "token": "t", "what": "client"}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"version": 2}, {"version": None}, {"job": "1"}, {"rank": -1}, {"rank": True}, {"token": 1}, {"what": "root"},
+     {"run": None}, {"connection": []}],
+    ids=str,
+)  # fmt: skip
+def test_an_opening_of_another_version_or_without_sense_is_refused(changed: dict[str, object]) -> None:
+    assert supervisor.decode_opening(supervisor.encode(OPENING)).what == "client"
+    with pytest.raises(ValueError):
+        supervisor.decode_opening(supervisor.encode({**OPENING, **changed}))
+
+
+def test_an_opening_may_say_what_is_not_known_but_must_say_who_it_is() -> None:
+    assert supervisor.decode_opening(supervisor.encode({**OPENING, "colour": "red"})).job == 1
+    with pytest.raises(ValueError):
+        supervisor.decode_opening(supervisor.encode({key: value for key, value in OPENING.items() if key != "token"}))
+
+
 @given(st.integers(-1, 10**6), st.binary(max_size=100), st.integers(0, 2**32 - 1))
 def test_stream_data_survives_with_its_step(task: int, content: bytes, number: int) -> None:
     found, payload = step.unnumber(step.number(number, step.data(task, content)))
