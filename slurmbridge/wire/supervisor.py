@@ -135,7 +135,7 @@ def decode_opening(payload: bytes) -> Opening:
     except TypeError as error:
         raise ValueError("not an opening") from error
     for name, given in opening._asdict().items():
-        if type(given) is not (int if name in _NUMBERS else str) or (name in _NUMBERS and given < 0):
+        if type(given) is not (int if name in _NUMBERS else str) or (isinstance(given, int) and given < 0):
             raise ValueError(f"{name} is wrong")
     if opening.what not in (SUPERVISOR, CLIENT, STEP):
         raise ValueError("what is wrong")
