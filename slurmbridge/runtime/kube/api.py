@@ -17,6 +17,7 @@ import kubernetes.config
 import msgspec
 import urllib3
 
+from slurmbridge.runtime.kube.counting import GOOD, Counts
 from slurmbridge.runtime.kube.faults import ApiFault, Kind, from_answer
 
 CONNECT = 10.0
@@ -38,6 +39,7 @@ class Api:
         self._client = kubernetes.client.ApiClient(configuration)
         self._pool: urllib3.PoolManager = self._client.rest_client.pool_manager
         self._agent = agent
+        self.counts = Counts()
 
     @classmethod
     def find(cls, kubeconfig: str | None = None, context: str | None = None) -> Api:
@@ -89,7 +91,7 @@ class Api:
         kind: str = "application/json", packed: bool = False,
     ) -> bytes:  # fmt: skip
         """The body of a good answer; anything else is an ApiFault."""
-        with self._open(method, path, query, body, kind, ANSWER, packed) as answer:
+        with self._counted(method, path, query, body, kind, ANSWER, packed) as answer:
             try:
                 return answer.read(decode_content=True)
             except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -99,7 +101,20 @@ class Api:
 
     def watch(self, path: str, query: Query, *, silence: float) -> Stream:
         """The lines of a watch as they come, until the server ends it; a fault when nothing came for `silence` seconds."""
-        return Stream(self._open("GET", path, {**query, "watch": "true"}, None, "", silence), self.server)
+        return Stream(self._counted("GET", path, {**query, "watch": "true"}, None, "", silence), self.server)
+
+    def _counted(
+        self, method: str, path: str, query: Query | None, body: Mapping[str, Any] | None, kind: str, silence: float,
+        packed: bool = False,
+    ) -> urllib3.BaseHTTPResponse:  # fmt: skip
+        """The answer's head; an answer that breaks off later counts as a good one."""
+        try:
+            answer = self._open(method, path, query, body, kind, silence, packed)
+        except ApiFault as fault:
+            self.counts.add(method, path, query, fault.kind.value)
+            raise
+        self.counts.add(method, path, query, GOOD)
+        return answer
 
     def _open(
         self,

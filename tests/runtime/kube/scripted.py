@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import kubernetes.client
 
+from slurmbridge.manifest.rights import asked, is_allowed
 from slurmbridge.runtime.kube.api import Api
 
 
@@ -95,6 +96,8 @@ def serving(*answers: Answer) -> Iterator[Script]:
         server.shutdown()
         server.server_close()
         thread.join()
+    for method, path, query, _ in script.asked:
+        assert is_allowed(asked(method, path, query)), f"the table of rights has nothing for {method} {path}"
 
 
 def pod(name: str, version: int, *, uid: str = "", phase: str = "Running") -> dict[str, Any]:
