@@ -1,0 +1,165 @@
+"""TLS between a TCP connection on the event loop and a protocol that speaks in the clear.
+
+    loop.create_server(lambda: Tls(context, protocol()), host, port)
+
+The protocol inside sees an ordinary transport. It is told of the connection at once, before the handshake; what it writes
+until then is lost, so it waits for the first bytes. Nothing is kept for a connection on which nothing comes (asyncio's
+own TLS keeps 256 KiB each). Follows "asyncio Transports and Protocols" and `ssl.SSLObject` of Python's documentation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from typing import Any
+
+READ = 1 << 16
+
+
+class Tls(asyncio.Protocol):
+    """The server's side."""
+
+    def __init__(self, context: ssl.SSLContext, inner: asyncio.Protocol) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._first = inner
+        self._is_shaken = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._outer = transport
+        self._inside = Inside(self, transport, self._first)
+        self._first.connection_made(self._inside)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._inside.protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._inside.protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._inside.protocol.resume_writing()
+
+    def data_received(self, data: bytes) -> None:
+        self._incoming.write(data)
+        self.pump()
+
+    def eof_received(self) -> None:
+        """Without the end that TLS has: whatever was under way was cut."""
+        self._incoming.write_eof()
+        self.pump()
+
+    def pump(self) -> None:
+        """Hand on what has come, as far as it is wanted."""
+        try:
+            if not self._is_shaken:
+                self._tls.do_handshake()
+                self._is_shaken = True
+            while not self._inside.is_closing() and self._inside.is_reading():
+                data = self._tls.read(READ)
+                if not data:
+                    self._ended()
+                    break
+                self._inside.protocol.data_received(data)
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self._ended()
+        except ssl.SSLError:
+            self._flush()  # the alert
+            self._outer.close()
+            return
+        self._flush()
+
+    def _ended(self) -> None:
+        """The other side has said all."""
+        if not self._inside.protocol.eof_received():
+            self.close()
+
+    def send(self, data: bytes) -> None:
+        if not self._is_shaken or self._outer.is_closing():
+            return
+        try:
+            self._tls.write(data)
+        except ssl.SSLError:
+            self._outer.abort()
+            return
+        self._flush()
+
+    def close(self) -> None:
+        """After all that was written."""
+        if self._outer.is_closing():
+            return
+        try:
+            self._tls.unwrap()
+        except ssl.SSLError:
+            pass  # ours is said; theirs is not waited for
+        self._flush()
+        self._outer.close()
+
+    def _flush(self) -> None:
+        data = self._outgoing.read()
+        if data:
+            self._outer.write(data)
+
+
+class Inside(asyncio.Transport):
+    """What the protocol inside writes to."""
+
+    def __init__(self, tls: Tls, outer: asyncio.Transport, protocol: asyncio.Protocol) -> None:
+        super().__init__()
+        self._tls, self._outer, self.protocol = tls, outer, protocol
+        self._is_reading = True
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        if data:
+            self._tls.send(bytes(data))
+
+    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
+        self.write(b"".join(list_of_data))
+
+    def close(self) -> None:
+        self._tls.close()
+
+    def abort(self) -> None:
+        self._outer.abort()
+
+    def is_closing(self) -> bool:
+        return self._outer.is_closing()
+
+    def get_write_buffer_size(self) -> int:
+        return self._outer.get_write_buffer_size()
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        self._outer.set_write_buffer_limits(high, low)
+
+    def pause_reading(self) -> None:
+        if self._is_reading:
+            self._is_reading = False
+            if not self._outer.is_closing():
+                self._outer.pause_reading()
+
+    def resume_reading(self) -> None:
+        """What lies here already comes later, not within this call."""
+        if not self._is_reading:
+            self._is_reading = True
+            if not self._outer.is_closing():
+                self._outer.resume_reading()
+                asyncio.get_running_loop().call_soon(self._tls.pump)
+
+    def is_reading(self) -> bool:
+        return self._is_reading
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._outer.get_extra_info(name, default)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self.protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        return self.protocol
