@@ -22,6 +22,8 @@ HASH, EPOCH, RANKS = f"{DOMAIN}/spec-hash", f"{DOMAIN}/epoch", f"{DOMAIN}/ranks"
 JOB_NAME, USER, ACCOUNT, PARTITION, COMMENT = (
     f"{DOMAIN}/{word}" for word in ("job-name", "user", "account", "partition", "comment")
 )
+CORDON = f"{DOMAIN}/cordon"
+"""Annotation of a node that was cordoned for `scontrol update state=drain`: only such a cordon is taken back."""
 HOLD = f"{DOMAIN}/run"
 """Finalizer of a run's pods: until it is taken away a pod that is deleted, by whomever, can still be seen to have ended."""
 

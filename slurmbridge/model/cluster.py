@@ -29,11 +29,13 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: int = 0  # that jobs may use; 0 = not known: fractions by memory then use DEFAULT_DEVICE_MIB
     cores: str = ""
     links: str = ""
+    resource: str = ""  # by which pods ask for it, where it comes from a cluster
+    whole_only: bool = False  # it stands beside slices, or is a share already: no parts of it are given out
 
     @property
     def is_slice(self) -> bool:
         """Whether it is a part of a device in MIG mode, by its type (`1g.10gb`, `a100_3g.20gb`): it is not shared."""
-        return is_mig_profile(self.type)
+        return self.whole_only or is_mig_profile(self.type)
 
 
 _PROFILE = re.compile(r"(?:.*[_-])?[0-9]+g\.[0-9]+gb(?:[+._-].*)?", re.IGNORECASE)
@@ -71,6 +73,14 @@ class NodeConf(msgspec.Struct, frozen=True, kw_only=True):
     index: int = 0  # order in the file
 
 
+class Others(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody else than our jobs has of a node: it is not there for jobs, and comes and goes."""
+
+    cpus: int = 0
+    memory: int = 0  # MiB
+    devices: tuple[int, ...] = ()  # indexes
+
+
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """A node as it stands. Allocated amounts are derived from running jobs by the daemon's `Nodes` index."""
 
@@ -96,6 +106,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     arch: str = "x86_64"
     comment: str = ""
     extra: str = ""
+    others: Others = Others()
 
     @property
     def name(self) -> str:
