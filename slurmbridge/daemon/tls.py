@@ -25,6 +25,7 @@ class Tls(asyncio.Protocol):
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._first = inner
         self._is_shaken = False
+        self._is_lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -33,6 +34,7 @@ class Tls(asyncio.Protocol):
         self._first.connection_made(self._inside)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._is_lost = True
         self._inside.protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:
@@ -83,7 +85,7 @@ class Tls(asyncio.Protocol):
         try:
             self._tls.write(data)
         except ssl.SSLError:
-            self._outer.abort()
+            self.abort()
             return
         self._flush()
 
@@ -97,6 +99,10 @@ class Tls(asyncio.Protocol):
             pass  # ours is said; theirs is not waited for
         self._flush()
         self._outer.close()
+
+    def abort(self) -> None:
+        if not self._is_lost:  # asyncio's transport does not take it any more then
+            self._outer.abort()
 
     def _flush(self) -> None:
         data = self._outgoing.read()
@@ -123,7 +129,7 @@ class Inside(asyncio.Transport):
         self._tls.close()
 
     def abort(self) -> None:
-        self._outer.abort()
+        self._tls.abort()
 
     def is_closing(self) -> bool:
         return self._outer.is_closing()
