@@ -28,7 +28,6 @@ from slurmbridge.supervisor.usage import add
 from slurmbridge.wire import supervisor as wire
 
 DIAL_FIRST_S, DIAL_LAST_S = 0.1, 2.0
-ASSEMBLE_S = 60.0
 KEEP_AGAIN_S = 1.0
 
 WORDS = {
@@ -43,6 +42,8 @@ WORDS = {
 
 class Head:
     """See the module docstring; `run` returns when nothing is left to do."""
+
+    assemble_s = 60.0
 
     def __init__(
         self,
@@ -75,9 +76,12 @@ class Head:
         self._unwanted = False
         self.node = NodeRun(loop, header, space)
         self.node.on_empty = self._check_over
-        self.peers = Peers(self)
+        self.peers = self._meet()
         self.steps = Steps(self, base_env)
         self.limits = Limits(self)
+
+    def _meet(self) -> Peers:
+        return Peers(self)
 
     def run(self) -> None:
         """Until the run is over and acknowledged."""
@@ -86,7 +90,7 @@ class Head:
             self._step_listener = Listener(self.loop, self.folder, claim.STEP_SOCKET, self.steps.connected, owner=uid)
             if self.key[1]:
                 claim.set_pointer(os.path.dirname(self.folder), self.job_id, self.key[1])
-            self.peers.assemble(ASSEMBLE_S)
+            self.peers.assemble(self.assemble_s)
         except OSError as error:  # a full disk
             self.fail(f"spool: {error}")
         self.loop.run()
@@ -119,10 +123,10 @@ class Head:
         for note in self.node.space.notes:
             self._message = self._message or note
 
-    def fail(self, message: str) -> None:
-        """The run cannot be."""
-        self._message = message
-        self.kill("launch")
+    def fail(self, message: str, why: str = "launch") -> None:
+        """The run cannot be, or not go on."""
+        self._message = self._message if self._why else message
+        self.kill(why)
 
     # ---- its end
 
@@ -186,10 +190,13 @@ class Head:
     def node_failed(self, rank: int) -> None:
         """A rank's supervisor died."""
         if not self._why:
-            folder = os.path.join(os.path.dirname(self.folder), claim.folder_name(self.job_id, self.key[1], rank))
-            self._message = f"node {self.header['ranks'][rank]['node']} failed: {claim.last_words(folder)}"
+            self._message = f"node {self.header['ranks'][rank]['node']} failed: {self._last_words(rank)}"
             self.kill("node_fail")
         self._check_over()
+
+    def _last_words(self, rank: int) -> str:
+        folder = claim.folder_name(self.job_id, self.key[1], rank)
+        return claim.last_words(os.path.join(os.path.dirname(self.folder), folder))
 
     def steps_done(self) -> None:
         """The last running step has ended."""

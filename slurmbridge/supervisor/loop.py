@@ -81,7 +81,7 @@ class Loop:
         self._stopped = True
 
     def run(self) -> None:
-        """Until `stop`."""
+        """Until `stop`; may be run again."""
         while not self._stopped:
             timeout = -1.0
             while self._timers and self._timers[0][2].call is _nothing:
@@ -95,6 +95,7 @@ class Loop:
             now = boottime()
             while self._timers and self._timers[0][0] <= now:
                 heapq.heappop(self._timers)[2].call()
+        self._stopped = False
 
     def _reap(self, events: int) -> None:
         try:
@@ -152,6 +153,10 @@ class Link:
 
     def fileno(self) -> int:
         return self._socket.fileno()
+
+    def allow(self, limit: int) -> None:
+        """Frames of that size from here on."""
+        self._decoder.limit = limit
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
         """Queue one frame; silently dropped when the link is gone (`on_lost` has told)."""

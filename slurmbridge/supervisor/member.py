@@ -35,7 +35,7 @@ class Member:
         space: Space,
     ) -> None:
         self.loop, self.folder, self.header, self.record = loop, folder, header, record
-        self._daemon = Link(loop, sock, self._from_daemon, lambda: None)
+        self._daemon = Link(loop, sock, self._from_daemon, self._daemon_lost)
         self._head: Link | None = None
         self.node = NodeRun(loop, header, space)
         self.node.on_empty = self._empty
@@ -58,12 +58,15 @@ class Member:
             else:
                 self.loop.after(RETRY_S, self._find_head)
             return
-        self._head = Link(self.loop, sock, self._from_head, self._head_lost)
-        self._head.on_drained = self.tasks.resume
-        self.tasks.is_blocked = lambda: self._head is None or self._head.is_full
-        self._head.send(
+        self._follow(Link(self.loop, sock, self._from_head, self._head_lost)).send(
             wire.REGISTER, pack(wire.VERSION, b"%d" % int(self.header["rank"]), self.record["token"].encode("ascii"))
         )
+
+    def _follow(self, head: Link) -> Link:
+        self._head = head
+        head.on_drained = self.tasks.resume
+        self.tasks.is_blocked = lambda: self._head is None or self._head.is_full
+        return head
 
     def _from_head(self, kind: bytes, payload: bytes) -> None:
         if kind in (wire.KILL, wire.UNWANTED):
@@ -77,6 +80,9 @@ class Member:
     def _from_daemon(self, kind: bytes, payload: bytes) -> None:
         if kind == wire.UNWANTED or (kind == wire.KILL and self._head is None):
             self.node.end()
+
+    def _daemon_lost(self) -> None:
+        """Rank 0 has all that is needed."""
 
     def _emit(self, step: int, kind: bytes, payload: bytes) -> None:
         if self._head is not None:

@@ -57,7 +57,7 @@ class Decoder:
 
     def __init__(self, limit: int = MAX_FRAME) -> None:
         self._buffer = bytearray()
-        self._limit = limit
+        self.limit = limit
 
     @property
     def pending(self) -> int:
@@ -71,7 +71,7 @@ class Decoder:
         at = 0
         while len(buffer) - at >= 4:
             size = int.from_bytes(buffer[at : at + 4], "big")
-            if not 1 <= size <= self._limit:
+            if not 1 <= size <= self.limit:
                 raise ValueError(f"a frame of {size} bytes")
             if len(buffer) - at - 4 < size:
                 break

@@ -27,7 +27,11 @@ Supervisor to daemon
 Rank k to rank 0 (over `peer` in rank 0's spool folder)
     B  here I am: pack(version, rank, token)
     Z  all my processes are gone: {"usage": [...]}
+    Y  end the run, as this node cannot go on: {"why", "message"}
 Rank 0 to rank k: K, S, U, R, X as above; both ways the step frames of `wire.step`.
+Between pods that link is TCP, where both prove first that they know the run's token, which is never sent (`proof`)
+    B  rank k: pack(version, rank, nonce, "" or "step": a connection for `wire.step`)
+    Q  rank 0: pack(nonce, its proof)     O  rank k: its proof
 """
 
 from __future__ import annotations
@@ -49,7 +53,7 @@ SUPERVISOR, CLIENT, STEP = "supervisor", "client", "step"
 """What a pod's connection is for."""
 MAX_OPENING = 1 << 16
 """Of a frame from somebody who has proved nothing yet."""
-REGISTER, EMPTY = b"B", b"Z"
+REGISTER, CHALLENGE, PROOF, EMPTY, LEAVING = b"B", b"Q", b"O", b"Z", b"Y"
 
 
 def encode(value: object) -> bytes:
@@ -140,3 +144,12 @@ def decode_opening(payload: bytes) -> Opening:
     if opening.what not in (SUPERVISOR, CLIENT, STEP):
         raise ValueError("what is wrong")
     return opening
+
+
+def proof(token: str, side: bytes, run: tuple[int, int], rank: int, asked: bytes, own: bytes) -> bytes:
+    """That a side ("head", "rank") knows the token: HMAC-SHA256 over all that tells this meeting from any other. `asked`:
+    the other side's nonce; `own`: one's own."""
+    import hmac  # runs on one node never need it
+
+    said = pack(VERSION, side, b"%d" % run[0], b"%d" % run[1], b"%d" % rank, asked, own)
+    return hmac.digest(token.encode(), said, "sha256")
