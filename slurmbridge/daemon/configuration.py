@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from slurmbridge.errors import ConfigError
 from slurmbridge.lang import slurm_conf
 from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.fleet import FleetConfig
 
 COMPANIONS = ("gres.conf", *slurm_conf.TOPOLOGY_FILES, *slurm_conf.WHOLE_FILES)
 SECRET = "slurmdbd.conf"
@@ -35,15 +36,31 @@ def read(path: str | None, site: str | None = None) -> ClusterConfig:
         return config
     from slurmbridge.lang.site_file import read_site, with_site  # a parser that is slow to load, for few
 
+    return with_site(config, read_site(_site_text(site), site))
+
+
+def read_fleet(path: str | None, site: str | None) -> FleetConfig:
+    """The same where nodes come from a cluster; they are put in by `Inventory.fill`."""
+    from slurmbridge.lang.site_cluster import on_cluster
+    from slurmbridge.lang.site_file import SiteFile, read_site
+
+    said = read_site(_site_text(site), site) if site is not None else SiteFile(file="")
+    if path is None:
+        return replace(on_cluster(None, said), control_host=host_name())
+    config = _read_conf(path, (0, 0))
+    return on_cluster(replace(config, nodes=tuple(node for node in config.nodes if node.cpus)), said)
+
+
+def _site_text(site: str) -> str:
     try:
-        text = _text(site)
+        return _text(site)
     except OSError as fault:
         raise ConfigError(fault.strerror or str(fault), file=site) from fault
-    return with_site(config, read_site(text, site))
 
 
-def _read_conf(path: str | None) -> ClusterConfig:
-    cpus, memory = machine_size()
+def _read_conf(path: str | None, size: tuple[int, int] | None = None) -> ClusterConfig:
+    """`size`: what a machine has that no NodeName line describes."""
+    cpus, memory = size or machine_size()
     if path is None:
         config = slurm_conf.default_cluster(cpus=cpus, memory_mib=memory, host=host_name())
         return replace(config, control_host=host_name())

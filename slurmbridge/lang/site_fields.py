@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-SECTIONS: Final = ("defaults", "partitions", "pools", "scheduling")
+SECTIONS: Final = ("defaults", "nodes", "partitions", "pools", "scheduling")
 POD_FIELDS: Final = (
     "env", "hostNetwork", "hostSoftware", "image", "imagePullSecrets", "nodeSelector", "priorityClassName", "resources",
     "runtimeClassName", "securityContext", "shmMiB", "supervisor", "supervisorImage", "supervisorPath", "tolerations",
@@ -23,12 +23,15 @@ SCHEDULING_CHOICES: Final = {
 SCHEDULING_FIELDS: Final = (*SCHEDULING_CHOICES, "history")
 PLACEMENTS: Final = ("binpack", "spread")
 WHY: Final = "jobs on virtual nodes are processes of this machine, not pods"
+WHY_NODES: Final = "virtual nodes are those of slurm.conf, not a cluster's"
 WHY_DEVICES: Final = "virtual nodes have no real devices"
 
 
 def why_without_effect(key: str) -> str | None:
     """The reason of a note of `read_site`; None for a key of another file."""
     section, _, name = key.partition(" ")
+    if section == "nodes" and name:
+        return WHY_NODES
     if section not in ("defaults", "partitions"):
         return None
     return WHY_DEVICES if name in DEVICE_FIELDS else WHY

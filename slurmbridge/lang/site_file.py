@@ -28,6 +28,7 @@ from slurmbridge.lang.site_fields import (
     SCHEDULING_FIELDS,
     SECTIONS,
 )
+from slurmbridge.lang.site_nodes import read_rules
 from slurmbridge.lang.site_pods import templates_of
 from slurmbridge.model.cluster import (
     DEFAULT_DEVICE_MIB,
@@ -39,6 +40,7 @@ from slurmbridge.model.cluster import (
     Pool,
     Scheduling,
 )
+from slurmbridge.model.fleet import NodeRules
 from slurmbridge.model.pods import PodTemplate
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -77,6 +79,8 @@ class SiteFile(msgspec.Struct, frozen=True, kw_only=True):
     scheduling: Scheduling = Scheduling()
     memory: DeviceMemory = DeviceMemory()
     notes: tuple[tuple[str, int, str], ...] = ()
+    rules: NodeRules = NodeRules()  # of nodes that come from a cluster
+    rule_lines: tuple[tuple[str, int], ...] = ()  # where they are written
     pods: PodTemplate = PodTemplate()  # of partitions that the file does not name
     partition_pods: tuple[tuple[str, PodTemplate], ...] = ()
 
@@ -211,7 +215,7 @@ def read_site(text: str, file: str) -> SiteFile:
         return SiteFile(file=file)
     reader = _Reader(file)
     placement, partitions, pools = "", list[PartitionPlace](), list[DeclaredPool]()
-    scheduling = Scheduling()
+    scheduling, rules, rule_lines = Scheduling(), NodeRules(), tuple[tuple[str, int], ...]()
     for section, at, value in reader.pairs(root, "the file"):
         if section == "defaults":
             placement = reader.pod_fields(value, section, section)
@@ -223,11 +227,16 @@ def read_site(text: str, file: str) -> SiteFile:
             pools = [reader.pool(name, where, fields) for name, where, fields in reader.pairs(value, section)]
         elif section == "scheduling":
             scheduling = reader.scheduling(value)
+        elif section == "nodes":
+            rules, rule_lines = read_rules(value, file)
+            reader.notes += [(file, line, f"nodes {field}") for field, line in rule_lines]
         else:
             raise reader.wrong(at, f"there is no section '{section}'; sections are {', '.join(SECTIONS)}")
     pods, partition_pods = templates_of(root, file)
     return SiteFile(
         file=file,
+        rules=rules,
+        rule_lines=rule_lines,
         pods=pods,
         partition_pods=tuple(partition_pods.items()),
         pools=tuple(pools),
@@ -260,7 +269,7 @@ def with_site(config: ClusterConfig, site: SiteFile) -> ClusterConfig:
         scheduling=site.scheduling,
         nodes=tuple(_with_memory(node, site) for node in config.nodes),
         partitions=tuple(
-            _placed(partition, chosen.get(partition.name) or site.placement) for partition in config.partitions
+            placed(partition, chosen.get(partition.name) or site.placement) for partition in config.partitions
         ),
         without_effect=config.without_effect + site.notes,
     )
@@ -281,7 +290,7 @@ def _usable(device: Device, site: SiteFile) -> Device:
     return replace(device, memory_mib=max(whole - site.memory.reserve, 1))
 
 
-def _placed(partition: Partition, placement: str) -> Partition:
+def placed(partition: Partition, placement: str) -> Partition:
     """Spreading is what slurm.conf calls LLN: the node with the most free CPUs first."""
     return replace(partition, lln=placement == "spread") if placement else partition
 
