@@ -1,7 +1,8 @@
 """A cluster on paper: an API server of pods, services, nodes and events that keeps its objects' rules, and no kubelets.
 
 Names are unique, deletes heed uids and finalizers, versions grow, watches tell everything in order. A test is the kubelet:
-it sets the status of pods. `fail` gives the next requests another answer.
+it sets the status of pods. Tokens are good for the pod that they were made for, as long as it is there; everybody may do
+everything but what is `denied`. `fail` gives the next requests another answer.
 """
 
 from __future__ import annotations
@@ -32,8 +33,22 @@ class Paper:
         self.created: list[str] = []
         self.fail: Callable[[str, str], tuple[int, str] | None] = lambda method, path: None
         self.is_open = True
+        self.tokens: dict[str, Object] = {}
+        self.reviews = 0
+        self.denied: set[tuple[str, str]] = set()  # verb, resource
+        self.release = {"major": "1", "minor": "37"}
 
     # ---- the test's hands
+
+    def token(self, pod: str, *, audience: str = "slurmbridge", account: str = "default") -> str:
+        """As a kubelet has it projected into this pod."""
+        metadata = self.objects["pods"][pod]["metadata"]
+        namespace = metadata.get("namespace", "jobs")
+        name = f"token-{len(self.tokens)}"
+        self.tokens[name] = {
+            "pod": pod, "uid": metadata["uid"], "audience": audience, "user": f"system:serviceaccount:{namespace}:{account}",
+        }  # fmt: skip
+        return name
 
     def node(self, name: str, ready: str = "True", taints: tuple[str, ...] = ()) -> None:
         status = {"conditions": [{"type": "Ready", "status": ready}]}
@@ -124,6 +139,34 @@ class Paper:
         self._sweep(name)
         return 200, changed
 
+    def review(self, resource: str, body: Object) -> tuple[int, Object]:
+        """What an API server says of tokens, of rights and of itself."""
+        spec = body.get("spec", {})
+        match resource:
+            case "tokenreviews":
+                self.reviews += 1
+                return 201, {**body, "status": self._token_status(spec)}
+            case "selfsubjectaccessreviews":
+                asked = spec["resourceAttributes"]
+                resource = "/".join(filter(None, (asked["resource"], asked.get("subresource", ""))))
+                return 201, {**body, "status": {"allowed": (asked["verb"], resource) not in self.denied}}
+            case "version":
+                return 200, self.release
+        return 404, {"reason": "NotFound", "message": resource}
+
+    def _token_status(self, spec: Object) -> Object:
+        token = self.tokens.get(spec["token"])
+        if token is None or token["audience"] not in spec["audiences"]:
+            return {"authenticated": False, "error": f"[invalid bearer token {spec['token']}]"}
+        pod = self.objects["pods"].get(token["pod"])
+        if pod is None or pod["metadata"]["uid"] != token["uid"]:
+            return {"authenticated": False, "error": "the pod is gone"}
+        known = "authentication.kubernetes.io/pod-"
+        extra = {f"{known}name": [token["pod"]], f"{known}uid": [token["uid"]]}
+        return {
+            "authenticated": True, "audiences": [token["audience"]], "user": {"username": token["user"], "extra": extra},
+        }  # fmt: skip
+
     def listing(self, kind: str, query: dict[str, str]) -> Object:
         items = [thing for thing in self.objects[kind].values() if _selected(thing, query)]
         return {"metadata": {"resourceVersion": str(self.version)}, "items": items}
@@ -169,11 +212,15 @@ def paper_cluster() -> Iterator[tuple[Paper, Callable[[], Api]]]:
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else {}
             words = parts.path.split("/")
-            kind = next(word for word in words if word in KINDS)
+            kind = next((word for word in words if word in KINDS), "")
             name = words[-1] if words[-1] != kind else ""
             failed = paper.fail(self.command, parts.path)
             if failed is not None:
                 self.answer(failed[0], {"kind": "Status", "message": failed[1]})
+            elif not kind:
+                with paper.lock:
+                    code, found = paper.review(words[-1], body)
+                self.answer(code, found)
             elif query.get("watch"):
                 self.watch(kind, query)
             else:
