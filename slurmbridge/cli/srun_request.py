@@ -17,7 +17,13 @@ from slurmbridge.wire.srun_options import BY_LONG, BY_SHORT, OPTIONS, WHOLE
 MPI_TYPES = ("none", "pmi2")
 DISTRIBUTIONS = ("block", "cyclic", "plane", "*", "")
 ALIASES = {"cpu_bind": "cpu-bind", "tasks-per-node": "ntasks-per-node", "pack-group": "het-group"}
+_CONTAINER = "a step runs in the container of its job"
 NOT_IN_STEPS = {
+    **{
+        f"container-{name}": _CONTAINER
+        for name in ("env", "image", "mount-home", "mounts", "readonly", "workdir", "writable")
+    },
+    "no-container-mount-home": _CONTAINER,
     "cpus-per-gpu": "CPUs follow tasks inside a job: use --cpus-per-task",
     "gpus-per-socket": "sockets are not told apart inside a job: use --gpus-per-node",
     "gpu-fraction": "a step uses the devices of its job as the job has them",

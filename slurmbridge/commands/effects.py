@@ -20,6 +20,7 @@ import msgspec
 
 from slurmbridge.errors import BridgeError, SlurmErrno
 from slurmbridge.model.accounts import Accounting, Transaction, UsageRow
+from slurmbridge.model.capabilities import Capabilities
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import Job, JobSpec, Step
 from slurmbridge.model.plan import Reservation
@@ -148,8 +149,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangeAll(msgspec.Struct, frozen=True, kw_only=True):
-    """Any number of changes asked for at once (scancel -u with thousands of jobs): answered by a tuple of Outcomes when
-    all are durable. Others are served while they are made."""
+    """Changes asked for at once: answered by a tuple of Outcomes when all are durable; others are served meanwhile."""
 
     changes: tuple[Change, ...]
 
@@ -338,6 +338,8 @@ class Site(Protocol):
     def config(self) -> ClusterConfig: ...
     @property
     def accounting(self) -> Accounting: ...
+    @property
+    def capabilities(self) -> Capabilities: ...
     def job(self, job_id: int) -> Job | None:
         """A live or recent (MinJobAge) job, array record or task by raw id."""
 
@@ -362,8 +364,7 @@ class Site(Protocol):
     def licenses_used(self) -> Mapping[str, int]: ...
     def usage(self) -> Sequence[UsageRow]: ...
     def counted_usage(self) -> Sequence[UsageRow]:
-        """What fair-share factors are made of: `usage` at the last count, which is every five minutes and whenever the
-        tree of associations changes."""
+        """What fair-share factors are made of: `usage` at the last count (every five minutes, and when the tree changes)."""
 
     def statistics(self) -> Statistics:
         """What the controller counted about itself."""
@@ -395,6 +396,5 @@ class Site(Protocol):
 
 __all__ = [
     "Alter", "AlterOutcome", "Call", "Change", "ChangeAll", "Command", "Component", "Effect", "Explain", "Fetch", "FileData", "History",
-    "JobFilter", "JobRow", "NoDaemon", "Outcome", "Print", "PriorityFactors", "QueueShares", "ReadFile", "ReadStdin", "Refused", "Reports", "WaitStart", "Progress", "HandOver", "Recall", "Returned",
-    "Site", "Sleep", "Submit", "Submitted", "WaitFor", "WriteFile", "JobSpec",
+    "JobFilter", "JobRow", "NoDaemon", "Outcome", "Print", "PriorityFactors", "QueueShares", "ReadFile", "ReadStdin", "Refused", "Reports", "WaitStart", "Progress", "HandOver", "Recall", "Returned", "Site", "Sleep", "Submit", "Submitted", "WaitFor", "WriteFile", "JobSpec",
 ]  # fmt: skip

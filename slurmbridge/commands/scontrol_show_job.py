@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from slurmbridge.commands.scontrol_view import Eyes
-from slurmbridge.fields import text
+from slurmbridge.fields import containers, text
 from slurmbridge.lang import durations, hostlist, sizes, tres
 from slurmbridge.model.job import Job, JobSpec, NodeShare
 from slurmbridge.model.request import MemoryPer
@@ -338,6 +338,9 @@ def _tail(job: Job) -> Iterator[str]:
         yield f"NtasksPerTRES={spec.ntasks_per_gpu}"
     if request.container is not None or request.container_id is not None:
         yield f"ContainerType={NULL} Container={_text(request.container)} ContainerID={_text(request.container_id)}"
+    wishes = containers.wishes(request)
+    if wishes:
+        yield " ".join(f"Container{name}={value}" for name, value in wishes)
 
 
 def _flag_words(spec: JobSpec) -> list[str]:

@@ -15,12 +15,13 @@ import msgspec
 from slurmbridge.commands.effects import Call, Effect, FileData, Print, ReadFile, Site, Submitted
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang import hostlist, times
+from slurmbridge.model.capabilities import VIRTUAL_NODES
 from slurmbridge.model.request import JobRequest
 from slurmbridge.model.verdict import Refused, UsageError
 from slurmbridge.submit import helptext, listing
 from slurmbridge.submit.merge import CommandLine, Draft, Early
 from slurmbridge.submit.value import Bad, error
-from slurmbridge.submit.verify import SUBMISSION_FAILED, verify
+from slurmbridge.submit.verify import SUBMISSION_FAILED, needs_capabilities, verify
 
 VERSION = "slurm-wlm 26.05.5\n"
 FAILED = {
@@ -187,6 +188,7 @@ def requests_of(
             is_admin=site.is_operator(call.uid),
             components=len(drafts),
             failed="" if who.name == "sbatch" else FAILED[who.name],
+            capabilities=site.capabilities if needs_capabilities(draft) else VIRTUAL_NODES,
         )
         if who.verbose and not (isinstance(found, Bad) and found.exit_code == 255):
             lines = listing.defined_options(

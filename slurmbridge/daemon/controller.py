@@ -59,6 +59,7 @@ class Controller:
         shut_down: Callable[[bool], None],
     ) -> None:
         self.memory, self.store, self.runtime, self.plans = memory, store, runtime, plans
+        memory.capabilities = runtime.capabilities
         loaded = store.load(clock() - memory.config.min_job_age if memory.config.min_job_age else 0.0)
         journal = Journal(store, asyncio.get_running_loop())
         following = max(loaded.next_job_id, memory.config.first_job_id)
@@ -85,7 +86,7 @@ class Controller:
             self.accruing.anew,
             self.fail_jobs,
             read_config,
-            runtime.reconfigure,
+            self._reconfigured,
             shut_down,
         )
         submissions = Submissions(self.core, store, blobs)
@@ -146,6 +147,10 @@ class Controller:
             journal.write(ops)
         memory.count_usage(self.core.clock())
         memory.tally.reset()
+
+    def _reconfigured(self, config: ClusterConfig) -> None:
+        self.runtime.reconfigure(config)
+        self.memory.capabilities = self.runtime.capabilities
 
     # ---- now and then ----
 

@@ -18,6 +18,7 @@ from slurmbridge.daemon.spending import with_running
 from slurmbridge.daemon.tally import Tally
 from slurmbridge.daemon.zones import zone
 from slurmbridge.model.accounts import Accounting, UsageRow
+from slurmbridge.model.capabilities import VIRTUAL_NODES
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.plan import Reservation
@@ -41,6 +42,7 @@ class Memory:
     ) -> None:
         self.config = config
         self.names = names
+        self.capabilities = VIRTUAL_NODES
         self.owner_uid = owner_uid  # who started the daemon
         self.daemon_host = host
         self.start_time = now

@@ -51,7 +51,13 @@ class Recent:
 
     def find(self, request: JobRequest, caller: Caller, script_path: str | None, batch: bool) -> Accepted | None:
         memory = self._memory
-        world = (memory.config, memory.accounting, *memory.partition_list, *memory.reservation_list)
+        world = (
+            memory.config,
+            memory.accounting,
+            memory.capabilities,
+            *memory.partition_list,
+            *memory.reservation_list,
+        )
         if not _same(world, self._world):
             self._world = world
             self._found.clear()

@@ -20,6 +20,7 @@ from slurmbridge.daemon.requests import Blobs, encode_environment
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang import arrays, rlimits
 from slurmbridge.lifecycle import dependencies
+from slurmbridge.manifest.pod_container import why_not
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.states import Reason
 from slurmbridge.model.verdict import Refused
@@ -132,6 +133,10 @@ class Submissions:
         )
         if isinstance(resolved, Refused):
             return resolved
+        user = memory.names.user(resolved.spec.uid) if memory.capabilities.containers else None
+        reason = why_not(request, resolved.spec.partitions, user.home if user else "/", memory.capabilities)
+        if reason is not None:
+            return Refused(errno=SlurmErrno.INVALID_PARAMETER, before=(reason,))
         return self._recent.keep(request, caller, component.script_path, wanted.batch, resolved)
 
     def _jobs(self, call: Call, components: Sequence[Component], specs: Sequence[Accepted], first: int) -> list[Job]:

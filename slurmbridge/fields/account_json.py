@@ -51,7 +51,7 @@ def account_record(rows: Sequence[AccountRow], view: View, ids: Ids, *, script: 
         "block": "",
         "cluster": view.config.cluster_name,
         "constraints": spec.features or "",
-        "container": spec.request.container or "",
+        "container": spec.request.container or spec.request.container_image or "",
         "sluid": job.sluid,
         "derived_exit_code": exit_status(job.derived_exit_code),
         "time": {

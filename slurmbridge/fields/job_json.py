@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from slurmbridge.fields import containers, text
 from slurmbridge.fields import jobs as job_fields
-from slurmbridge.fields import text
 from slurmbridge.fields.shapes import (
     COUNT,
     FLAG,
@@ -181,7 +181,7 @@ _FIELDS: tuple[Entry, ...] = (
     ("cluster_features", TEXT, ""),
     ("command", TEXT, lambda j, v: j.spec.command or ""),
     ("comment", TEXT, lambda j, v: j.spec.comment or ""),
-    ("container", TEXT, lambda j, v: j.spec.request.container or ""),
+    ("container", TEXT, lambda j, v: j.spec.request.container or j.spec.request.container_image or ""),
     ("container_id", TEXT, lambda j, v: j.spec.request.container_id or ""),
     ("container_type", TEXT, ""),
     ("contiguous", FLAG, lambda j, v: j.spec.contiguous),
@@ -299,6 +299,7 @@ _FIELDS: tuple[Entry, ...] = (
     ("maximum_switch_wait_time", COUNT, lambda j, v: j.spec.switches_wait),
     ("wckey", TEXT, lambda j, v: j.spec.wckey),
     ("current_working_directory", TEXT, lambda j, v: j.spec.work_dir),
+    ("container_options", TREE, lambda j, v: containers.structured(j.spec.request)),  # ours
 )  # fmt: skip
 
 JOB: Shape[Job] = Shape(_FIELDS)

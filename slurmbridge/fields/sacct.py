@@ -204,7 +204,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("Constraints", 19, _job(lambda r, v: r.job.spec.features or "")),
     Column("ConsumedEnergy", 14, lambda r, v: acc.energy(r), _N),
     Column("ConsumedEnergyRaw", 17, lambda r, v: acc.energy(r), _N),
-    Column("Container", 19, _job(lambda r, v: r.job.spec.request.container or "")),
+    Column("Container", 19, _job(lambda r, v: r.job.spec.request.container or r.job.spec.request.container_image or "")),
     Column("CPUTime", 10, lambda r, v: durations.render_elapsed(acc.elapsed(r, v.now) * acc.alloc_cpus(r)), _N),
     Column("CPUTimeRAW", 10, lambda r, v: str(acc.elapsed(r, v.now) * acc.alloc_cpus(r)), _N),
     Column("DBIndex", 21, _dbindex, _N),

@@ -8,10 +8,9 @@ import msgspec
 from msgspec.structs import replace
 
 from slurmbridge.manifest.environment import batch_env, job_env, task_counts, wants_login
+from slurmbridge.manifest.pod_container import wish_of
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.job import DeviceShare, GpuScope, Job, NodeShare
-from slurmbridge.model.pods import ContainerWish
-from slurmbridge.model.request import JobRequest
 from slurmbridge.model.run import Launch, LaunchNode, RunKey
 from slurmbridge.model.units import NO_TASK, UNLIMITED
 
@@ -96,23 +95,7 @@ def build_launch(
         job_name=spec.name,
         account=spec.account,
         comment=spec.comment or "",
-        container=_container_wish(spec.request),
-    )
-
-
-_NO_WISH = ContainerWish()
-
-
-def _container_wish(request: JobRequest) -> ContainerWish:
-    if request.container_image is None and request.container_mounts is None and request.container_env is None:
-        if not request.container_workdir and not request.container_mount_home:
-            return _NO_WISH
-    return ContainerWish(
-        image=request.container_image or "",
-        mounts=request.container_mounts or "",
-        work_dir=request.container_workdir or "",
-        mount_home=bool(request.container_mount_home),
-        env=request.container_env or "",
+        container=wish_of(spec.request),
     )
 
 

@@ -66,6 +66,7 @@ def _pod(
 ) -> Manifest:
     key = launch.key
     amounts = resources(node, template, site, kinds)
+    has_scratch = pod_volumes.needs_scratch(template, container)
     spec: Manifest = {
         "nodeName": site.kube_nodes.get(node.node, node.node),
         "restartPolicy": "Never",
@@ -77,7 +78,7 @@ def _pod(
         "tolerations": [{"key": taint, "operator": "Exists", "effect": "NoExecute"} for taint in STAYS]
         + list(template.tolerations),
         "containers": [_container(launch, node, template, site, container, amounts, uuids)],
-        "volumes": pod_volumes.volumes(template, site, shm_mib(node, template)),
+        "volumes": pod_volumes.volumes(template, site, shm_mib(node, template), has_scratch=has_scratch),
         **_network(launch, template, site, host, is_gang),
     }
     before = pod_volumes.init_containers(template, site, amounts)
@@ -122,9 +123,11 @@ def _container(
         "args": arguments(launch, node, site, container),
         "env": own,
         "resources": amounts,
-        "securityContext": container_context(template),
+        "securityContext": container_context(template, read_only=container.read_only),
         "terminationMessagePolicy": "File",
-        "volumeMounts": pod_volumes.mounts(template, container.mounts),
+        "volumeMounts": pod_volumes.mounts(
+            template, container.mounts, has_scratch=pod_volumes.needs_scratch(template, container)
+        ),
         "workingDir": "/",  # a runtime makes a working directory that is missing, as root; the supervisor changes to it
     }
 

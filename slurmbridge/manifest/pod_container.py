@@ -1,41 +1,23 @@
 """What do the --container-* options of a job mean for its pods?
 
-The options and their syntax are those of pyxis (README of NVIDIA/pyxis; images as in enroot(1) import): image
-`[docker://][USER@][REGISTRY#]IMAGE[:TAG]`, mounts `SRC:DST[:FLAGS][,...]` with flags joined by `+`. A pod gets folders
-from its partition's volumes alone, so that a source is a folder below one of their mounts. Verdicts, not exceptions.
+Syntax and words are `lang.containers`'. A pod gets folders from its partition's volumes alone, so that a source is a folder
+below one of their mounts. Verdicts, not exceptions: `settle` is asked when a job is submitted and again when it starts.
 """
 
 from __future__ import annotations
 
 import posixpath
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from slurmbridge.errors import LangError
+from slurmbridge.lang.containers import Bind, read_env, read_image, read_mounts, read_work_dir
+from slurmbridge.model.capabilities import Capabilities
 from slurmbridge.model.pods import ContainerWish, Json, Manifest, PodTemplate
+from slurmbridge.model.request import JobRequest
 
-IMAGE_NAME = re.compile(
-    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?::\d+)?(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
-    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-f]{32,})?"
-)
-ELSEWHERE = ("dockerd://", "podman://", "oci://")
-FLAGS = {
-    "ro": True,
-    "rw": False,
-    "bind": None,
-    "rbind": None,
-}  # others of enroot change how the kernel propagates mounts
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-class Bind(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder of the user's choice: SRC as every pod of the partition sees it, DST where it shall be seen too."""
-
-    source: str
-    target: str
-    read_only: bool = False
+READ_ONLY = "readOnlyRootFilesystem"
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,54 +28,31 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
     mounts: tuple[Manifest, ...] = ()  # volumeMounts of `binds`
     work_dir: str = ""  # empty: the job's
     env_names: frozenset[str] = frozenset()  # of the submission, whatever the image says
+    read_only: bool | None = None  # its root; None: as the partition has it
 
 
-def read_image(text: str) -> str:
-    """As a kubelet wants it. LangError: no image of a registry."""
-    name = text.removeprefix("docker://")
-    if text.startswith(ELSEWHERE):
-        raise LangError("images of a daemon on the node cannot be reached from pods", text=text)
-    if name.startswith(("/", "./", "../")) or name.endswith((".sqsh", ".squashfs")):
-        raise LangError("image files cannot be run as pods; name an image of a registry", text=text)
-    before, hash_sign, after = name.partition("#")
-    if "@" in (before if hash_sign else "") or re.match(r"[^/:@]+@(?!sha\d+:)", name):
-        raise LangError("the partition's imagePullSecrets say as whom an image is pulled, not USER@", text=text)
-    name = f"{before}/{after}" if hash_sign else name
-    if not IMAGE_NAME.fullmatch(name):
-        raise LangError("no name of an image", text=text)
-    return name
+def wish_of(request: JobRequest) -> ContainerWish:
+    """What a job's options say, as typed."""
+    return ContainerWish(
+        image=request.container_image or "",
+        mounts=request.container_mounts or "",
+        work_dir=request.container_workdir or "",
+        mount_home=request.container_mount_home,
+        writable=request.container_writable,
+        env=request.container_env or "",
+    )
 
 
-def read_mounts(text: str) -> tuple[Bind, ...]:
-    """LangError: not the syntax, or a flag that pods cannot have."""
-    return tuple(_bind(term, text) for term in text.split(",") if term)
-
-
-def _bind(term: str, text: str) -> Bind:
-    source, _, rest = term.partition(":")
-    target, _, flags = rest.partition(":")
-    target = target or source
-    for path in (source, target):
-        if not path.startswith("/"):
-            raise LangError(f"'{path}' is not an absolute path", text=text)
-        if ".." in path.split("/"):
-            raise LangError(f"'{path}' has '..' in it", text=text)
-    read_only = False
-    for flag in flags.split("+") if flags else ():
-        if flag not in FLAGS:
-            raise LangError(f"pods have no mount flag '{flag}'", text=text)
-        read_only = FLAGS[flag] if FLAGS[flag] is not None else read_only  # type: ignore[assignment]
-    if posixpath.normpath(target) == "/":
-        raise LangError("nothing can be mounted on '/'", text=text)
-    return Bind(source=posixpath.normpath(source), target=posixpath.normpath(target), read_only=read_only)
-
-
-def read_env(text: str) -> frozenset[str]:
-    names = [name for name in text.split(",") if name]
-    for name in names:
-        if not NAME.fullmatch(name):
-            raise LangError(f"'{name}' is no name of a variable", text=text)
-    return frozenset(names)
+def why_not(request: JobRequest, partitions: Iterable[str], home: str, capabilities: Capabilities) -> str | None:
+    """Why a job cannot have the container it asks for in one of the partitions it may start in; None: it can."""
+    wish = wish_of(request)
+    if not capabilities.containers:
+        return None if wish.is_plain else "jobs run without containers here"
+    for partition in partitions:
+        found = settle(wish, capabilities.template(partition), home)
+        if isinstance(found, str):
+            return f"{found} (partition {partition})"
+    return None
 
 
 def settle(wish: ContainerWish, template: PodTemplate, home: str) -> Settled | str:
@@ -105,14 +64,19 @@ def settle(wish: ContainerWish, template: PodTemplate, home: str) -> Settled | s
         binds = read_mounts(text)
         option, text = "--container-env", wish.env
         names = read_env(text)
+        option, text = "--container-workdir", wish.work_dir
+        work_dir = read_work_dir(text) if text else ""
     except LangError as fault:
         return f"{option}={text}: {fault.message}"
     if not image:
         return "the partition has no image; name one with --container-image"
-    if wish.work_dir and not wish.work_dir.startswith("/"):
-        return f"--container-workdir={wish.work_dir}: not an absolute path"
-    if wish.mount_home and volume_at(template.volume_mounts, home) is None:
+    holds_home = volume_at(template.volume_mounts, home) is not None
+    if wish.mount_home and not holds_home:
         return f"--container-mount-home: no volume of the partition holds {home}"
+    if wish.mount_home is False and holds_home:
+        return f"--no-container-mount-home: the partition's volumes hold {home}"
+    if wish.writable and template.security_context.get(READ_ONLY):
+        return "--container-writable: the partition's containers have a root without write access"
     taken = {posixpath.normpath(str(mount.get("mountPath"))) for mount in template.volume_mounts}
     mounts = []
     for bind in binds:
@@ -125,7 +89,10 @@ def settle(wish: ContainerWish, template: PodTemplate, home: str) -> Settled | s
             return f"--container-mounts={wish.mounts}: {bind.target} is taken"
         taken.add(bind.target)
         mounts.append(mount)
-    return Settled(image=image, binds=binds, mounts=tuple(mounts), work_dir=wish.work_dir, env_names=names)
+    return Settled(
+        image=image, binds=binds, mounts=tuple(mounts), work_dir=work_dir, env_names=names,
+        read_only=None if wish.writable is None else not wish.writable,
+    )  # fmt: skip
 
 
 def _mount_of(bind: Bind, mounts: Sequence[Manifest]) -> Manifest | None:

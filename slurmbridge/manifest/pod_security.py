@@ -70,13 +70,18 @@ def pod_context(template: PodTemplate, *, uid: int, gid: int, groups: Sequence[i
     }
 
 
-def container_context(template: PodTemplate) -> Manifest:
-    """securityContext of each container: no way up, no capabilities but those the partition adds."""
+def container_context(template: PodTemplate, *, read_only: bool | None = None) -> Manifest:
+    """securityContext of each container: no way up, no capabilities but those the partition adds.
+
+    `read_only`: whether its root is without write access; None: as the partition has it.
+    """
     given = {key: value for key, value in template.security_context.items() if key in OF_CONTAINERS}
     context: Manifest = {**_PLAIN_CONTAINER, **given}
     asked = given.get("capabilities")
     if isinstance(asked, Mapping):
         context["capabilities"] = {"drop": ["ALL"], **asked}
+    if read_only is not None:
+        context["readOnlyRootFilesystem"] = read_only
     if context.get("privileged"):
         context["allowPrivilegeEscalation"] = True  # the API refuses one without the other
     return context

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from slurmbridge.manifest.pod_container import READ_ONLY, Settled
 from slurmbridge.manifest.pod_security import container_context
 from slurmbridge.manifest.pod_site import AUDIENCE, PYTHON, ROOT, TOKENS, PodSite
 from slurmbridge.model.pods import Manifest, PodTemplate
 
-SUPERVISOR, TOKEN, SHM = "slurmbridge", "slurmbridge-token", "slurmbridge-shm"
-OURS = frozenset({SUPERVISOR, TOKEN, SHM})
+SUPERVISOR, TOKEN, SHM, SCRATCH = "slurmbridge", "slurmbridge-token", "slurmbridge-shm", "slurmbridge-tmp"
+OURS = frozenset({SUPERVISOR, TOKEN, SHM, SCRATCH})
 """Names that a partition's own volumes cannot have."""
 TAKEN = frozenset({ROOT, TOKENS, "/dev/shm"})
 TOKEN_LIFE_S = 3600  # the kubelet renews it
 COPY = "/copy"
+TMP = "/tmp"
 _COPY_PROGRAM = f"import shutil; shutil.copytree('{ROOT}', '{COPY}', symlinks=True, dirs_exist_ok=True)"
 
 
@@ -26,7 +28,16 @@ def way_in(template: PodTemplate, site: PodSite) -> str:
     return site.supervisor if template.supervisor == "auto" else template.supervisor
 
 
-def volumes(template: PodTemplate, site: PodSite, shm_mib: int | None) -> list[Manifest]:
+def needs_scratch(template: PodTemplate, container: Settled) -> bool:
+    """Whether a root without write access leaves programs no /tmp."""
+    is_read_only = template.security_context.get(READ_ONLY) if container.read_only is None else container.read_only
+    mounts = (*template.volume_mounts, *container.mounts)
+    return bool(is_read_only) and not any(str(mount.get("mountPath")).rstrip("/") == TMP for mount in mounts)
+
+
+def volumes(
+    template: PodTemplate, site: PodSite, shm_mib: int | None, *, has_scratch: bool = False
+) -> list[Manifest]:  # fmt: skip
     shm: Manifest = {"medium": "Memory"}
     if shm_mib is not None:
         shm["sizeLimit"] = f"{shm_mib}Mi"
@@ -35,6 +46,7 @@ def volumes(template: PodTemplate, site: PodSite, shm_mib: int | None) -> list[M
         {"name": SUPERVISOR, **supervisor_volume(template, site)},
         {"name": TOKEN, "projected": {"sources": [{"serviceAccountToken": token}], "defaultMode": 0o444}},
         {"name": SHM, "emptyDir": shm},
+        *([{"name": SCRATCH, "emptyDir": {}}] if has_scratch else ()),
         *template.volumes,
     ]
 
@@ -48,11 +60,12 @@ def supervisor_volume(template: PodTemplate, site: PodSite) -> Manifest:
     return {"hostPath": {"path": template.supervisor_path or site.supervisor_path, "type": "Directory"}}
 
 
-def mounts(template: PodTemplate, of_user: Sequence[Manifest]) -> list[Manifest]:
+def mounts(template: PodTemplate, of_user: Sequence[Manifest], *, has_scratch: bool = False) -> list[Manifest]:
     return [
         {"name": SUPERVISOR, "mountPath": ROOT, "readOnly": True},
         {"name": TOKEN, "mountPath": TOKENS, "readOnly": True},
         {"name": SHM, "mountPath": "/dev/shm"},
+        *([{"name": SCRATCH, "mountPath": TMP}] if has_scratch else ()),
         *template.volume_mounts,
         *of_user,
     ]

@@ -37,6 +37,7 @@ class PodTemplate(msgspec.Struct, frozen=True, kw_only=True):
     supervisor: str = "auto"  # how it gets into the pod: auto, image, copy, hostPath
     supervisor_image: str = ""
     supervisor_path: str = ""  # on the nodes, with hostPath
+    gpu_sharing: str = "none"  # what keeps sharers of a device to their memory: none, mps, hami-core
 
 
 class ContainerWish(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +46,8 @@ class ContainerWish(msgspec.Struct, frozen=True, kw_only=True):
     image: str = ""
     mounts: str = ""
     work_dir: str = ""
-    mount_home: bool = False
+    mount_home: bool | None = None  # None: as the partition has it
+    writable: bool | None = None  # its root; None: as the partition has it
     env: str = ""
 
     @property

@@ -214,6 +214,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     container_mounts: str | None = None
     container_workdir: str | None = None
     container_mount_home: bool | None = None
+    container_writable: bool | None = None  # False: --container-readonly
     container_env: str | None = None
     # identity change (root only)
     uid: str | None = None

@@ -12,6 +12,7 @@ import itertools
 import re
 from collections.abc import Callable, Sequence
 
+from slurmbridge.model.capabilities import VIRTUAL_NODES, Capabilities
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Step, StepId, Usage
 from slurmbridge.model.states import JobState
@@ -44,6 +45,8 @@ class _Run:
 class MemoryRuntime:
     """`now` is moved by `advance` alone; `crash` forgets the listener as a dead daemon does, runs go on."""
 
+    capabilities: Capabilities = VIRTUAL_NODES
+
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
         self._listener: Callable[[Report], None] | None = None
@@ -68,6 +71,10 @@ class MemoryRuntime:
                 continue
             for report in list(run.unacknowledged.values()):
                 self._tell(report)
+
+    def launched(self, key: RunKey) -> Launch:
+        """What a run was launched with."""
+        return self._runs[key].launch
 
     def launch(self, launch: Launch) -> None:
         if launch.key in self._runs:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import msgspec
 
+from slurmbridge.model.capabilities import Capabilities
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Step, Usage
 from slurmbridge.model.run import Launch, LaunchNode, RunKey
@@ -76,6 +77,10 @@ class NodeSample(msgspec.Struct, frozen=True, kw_only=True):
 
 class Runtime(Protocol):
     """All calls are made on the daemon's event loop and return at once; failures come as reports."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Of the configuration that it knows last; before `start` too."""
 
     async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
         """Before anything else. daemon_addr: where supervisors find the daemon again ("unix:PATH")."""

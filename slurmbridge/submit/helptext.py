@@ -82,10 +82,10 @@ def usage(command: str) -> str:
 
 
 def complete(command: str, text: str) -> str:
-    """What --autocomplete prints: the ways to write options that contain the text, but for ours that are refused."""
+    """What --autocomplete prints: the ways to write options that contain the text, but for ours that may be refused."""
     lines = []
     for option in of_command(command):
-        if option.bridge and option.end is REFUSED:
+        if option.bridge and (option.needs or option.end is REFUSED):
             continue
         ways = [f"-{option.short}"] if option.short else []
         long = f"--{option.long}"

@@ -92,6 +92,8 @@ def _finding(place: Token, what: str, option: Option, text: str | None) -> Findi
     end, why = option.end, option.why
     if isinstance(found, Bad):
         end, why = End.REFUSED, option.why or "; ".join(line for _, line in found.lines)
+    elif option.needs:
+        why = f"where jobs run as pods; on virtual nodes it is refused: {option.why}"
     elif option.early:
         end, why = End.RECORDED, "it means something on the command line only, as in Slurm"
     return Finding(line=place.line, column=place.column, what=what, end=end, why=why)

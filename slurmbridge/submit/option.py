@@ -39,6 +39,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     meta: str = ""  # placeholder of the value in --help
     help: str = ""
     bridge: bool = False  # ours: not an option of Slurm
+    needs: str = ""  # a field of model.capabilities that has to be true; else it is refused, with `why`
 
     @property
     def flag(self) -> bool:

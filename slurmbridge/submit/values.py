@@ -12,6 +12,7 @@ from functools import lru_cache
 from slurmbridge.errors import LangError
 from slurmbridge.lang import binding, mail, rlimits, signals
 from slurmbridge.model.request import MemoryPer
+from slurmbridge.submit import value_containers as containers
 from slurmbridge.submit import value_devices as devices
 from slurmbridge.submit import value_plain as plain
 from slurmbridge.submit import value_shape as shape
@@ -117,6 +118,7 @@ def read_early(option: Option, text: str | None, clock: Clock) -> Values | Bad:
 
 
 READERS: dict[str, Reader] = {
+    **containers.READERS,
     "acctg_freq": read_acctg_freq, "begin": plain.read_moment, "bell": plain.read_bell, "burst_buffer_file": read_burst_buffer_file, "chdir": read_file,
     "count": plain.read_count, "count_ntasks_per_node": plain.read_count_ntasks_per_node, "cpu_bind": read_cpu_bind, "cpu_freq": devices.read_cpu_freq,
     "delay": plain.read_delay, "distribution": shape.read_distribution, "early": read_early, "exclude": shape.read_exclude, "exclusive": shape.read_exclusive,

@@ -14,6 +14,7 @@ import msgspec
 
 from slurmbridge.errors import LangError, SlurmErrno
 from slurmbridge.lang import arrays, binding, dependencies, licenses
+from slurmbridge.model.capabilities import VIRTUAL_NODES, Capabilities
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.request import GresRequest, JobRequest, Memory, MemoryPer
 from slurmbridge.model.verdict import Refused
@@ -45,11 +46,20 @@ def submission_failed(errno: SlurmErrno) -> Bad:
     return error(SUBMISSION_FAILED + errno.text, 1)
 
 
+def needs_capabilities(draft: Draft) -> bool:
+    """Whether an option was given that not every runtime can honour."""
+    return any(typed.option.needs for typed in draft.typed.values())
+
+
 def verify(
-    draft: Draft, config: ClusterConfig, *, is_admin: bool = False, components: int = 1, failed: str = ""
-) -> Verified | Bad:
+    draft: Draft, config: ClusterConfig, *, is_admin: bool = False, components: int = 1, failed: str = "",
+    capabilities: Capabilities = VIRTUAL_NODES,
+) -> Verified | Bad:  # fmt: skip
     """One component; `components`: how many there are in all. `failed`: what the command says before a refusal of GPUs."""
     lines: list[Line] = []
+    for typed in draft.typed.values():
+        if typed.option.needs and not getattr(capabilities, typed.option.needs):
+            return error(f"--{typed.option.long}: {typed.option.why}", 1)
     for check in _CHECKS:
         bad = check(draft, config, lines)
         if bad is not None:

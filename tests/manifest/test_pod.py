@@ -7,14 +7,15 @@ from typing import Any, cast
 import msgspec
 import pytest
 
+from slurmbridge.lang.containers import Bind
 from slurmbridge.manifest import pod_names
 from slurmbridge.manifest.pod import RunObjects, build
-from slurmbridge.manifest.pod_container import Bind, Settled
+from slurmbridge.manifest.pod_container import Settled
 from slurmbridge.manifest.pod_devices import holder, uuids_of
 from slurmbridge.manifest.pod_env import in_pods
 from slurmbridge.manifest.pod_security import departures
 from slurmbridge.manifest.pod_site import PodSite
-from slurmbridge.model.pods import PodTemplate
+from slurmbridge.model.pods import Manifest, PodTemplate
 from slurmbridge.model.run import Launch, LaunchNode, RunKey
 
 SITE = PodSite(instance="prod", namespace="jobs", daemon="ctl:6820", pin="ab", supervisor_image="reg/sb:1")
@@ -82,6 +83,22 @@ def test_a_pod_runs_as_its_submitter_at_the_restricted_level() -> None:
     assert container(made)["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     assert made["spec"]["automountServiceAccountToken"] is False
     assert departures(PodTemplate()) == ()
+
+
+@pytest.mark.parametrize(("read_only", "partition"), [(True, False), (None, True)])
+def test_a_root_without_write_access_leaves_programs_a_tmp(read_only: bool | None, partition: bool) -> None:
+    template = PodTemplate(image="base", security_context={"readOnlyRootFilesystem": True} if partition else {})
+    made = pod(launch(), template, container=Settled(image="base", read_only=read_only))
+    assert container(made)["securityContext"]["readOnlyRootFilesystem"] is True
+    assert {"name": "slurmbridge-tmp", "mountPath": "/tmp"} in container(made)["volumeMounts"]
+    assert {"name": "slurmbridge-tmp", "emptyDir": {}} in made["spec"]["volumes"]
+
+
+def test_a_partition_with_a_tmp_of_its_own_gets_no_other() -> None:
+    scratch: Manifest = {"name": "s", "mountPath": "/tmp/"}
+    template = PodTemplate(image="base", volumes=({"name": "s", "emptyDir": {}},), volume_mounts=(scratch,))
+    made = pod(launch(), template, container=Settled(image="base", read_only=True))
+    assert [mount["mountPath"] for mount in container(made)["volumeMounts"]].count("/tmp") == 0
 
 
 def test_a_partition_never_says_as_whom_pods_run() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from slurmbridge.errors import LangError
-from slurmbridge.manifest.pod_container import Bind, Settled, read_image, read_mounts, settle
+from slurmbridge.lang.containers import Bind, read_image, read_mounts
+from slurmbridge.manifest.pod_container import Settled, settle, why_not
+from slurmbridge.model.capabilities import VIRTUAL_NODES, Capabilities
 from slurmbridge.model.pods import ContainerWish, PodTemplate
+from slurmbridge.model.request import JobRequest
 
 TEMPLATE = PodTemplate(
     image="site/base:1",
@@ -90,6 +94,31 @@ def test_what_cannot_be_done_is_refused_by_option_and_reason(wish: dict[str, str
 def test_the_home_is_mounted_where_a_volume_holds_it() -> None:
     assert isinstance(settled(mount_home=True), Settled)
     assert isinstance(settle(ContainerWish(mount_home=True), TEMPLATE, "/users/alice"), str)
+
+
+def test_a_job_may_go_without_its_home_where_no_volume_holds_it() -> None:
+    assert isinstance(settle(ContainerWish(mount_home=False), TEMPLATE, "/users/alice"), Settled)
+    assert "hold /home/alice" in str(settled(mount_home=False))
+
+
+def test_a_root_without_write_access_is_the_jobs_choice_one_with_it_the_partitions() -> None:
+    closed = replace(TEMPLATE, security_context={"readOnlyRootFilesystem": True})
+    assert settle(ContainerWish(writable=False), TEMPLATE, "/") == Settled(image="site/base:1", read_only=True)
+    assert "root without write access" in str(settle(ContainerWish(writable=True), closed, "/"))
+
+
+def test_a_job_is_refused_when_one_of_its_partitions_cannot_do_what_it_asks() -> None:
+    able = Capabilities(containers=True, templates={"bare": PodTemplate(image="x")}, base=TEMPLATE)
+    request = JobRequest(container_mounts="/data/a:/b")
+    assert why_not(request, ("any",), "/", able) is None
+    assert why_not(request, ("any", "bare"), "/", able) == (
+        "--container-mounts=/data/a:/b: no volume of the partition holds /data/a (partition bare)"
+    )
+
+
+def test_where_jobs_have_no_containers_only_a_job_that_asks_for_none_is_taken() -> None:
+    assert why_not(JobRequest(), ("any",), "/", VIRTUAL_NODES) is None
+    assert why_not(JobRequest(container_image="x"), ("any",), "/", VIRTUAL_NODES) is not None
 
 
 def test_a_partition_without_image_needs_one_from_the_job() -> None:

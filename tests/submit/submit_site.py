@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from slurmbridge.lang import slurm_conf
 from slurmbridge.model.accounts import Account, Accounting, Assoc, Limits, Qos, User
+from slurmbridge.model.capabilities import VIRTUAL_NODES, Capabilities
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
 from slurmbridge.model.plan import Reservation
 
@@ -84,8 +85,8 @@ def read_config(extra: str = "") -> ClusterConfig:
 class SubmitSite:
     """What sbatch and resolve read of the controller."""
 
-    def __init__(self, config: ClusterConfig | None = None) -> None:
-        self.config = config or read_config()
+    def __init__(self, config: ClusterConfig | None = None, capabilities: Capabilities = VIRTUAL_NODES) -> None:
+        self.config, self.capabilities = config or read_config(), capabilities
         self.accounting = accounting()
         self._nodes = {conf.name: Node(conf=conf) for conf in self.config.nodes}
 

@@ -7,6 +7,7 @@ import pathlib
 import pytest
 
 import slurmbridge.wire.srun_options as generated
+from slurmbridge.model.capabilities import Capabilities
 from slurmbridge.model.request import JobRequest
 from slurmbridge.submit import generate, helptext
 from slurmbridge.submit.option import End, Option
@@ -22,7 +23,8 @@ def name(option: Option) -> str:
 
 @pytest.mark.parametrize("option", TABLE, ids=name)
 def test_every_option_has_one_end_and_says_why_it_is_not_honoured(option: Option) -> None:
-    assert (option.end is End.HONOURED) == (option.why == "")
+    assert (option.end is End.HONOURED and not option.needs) == (option.why == "")
+    assert not option.needs or option.needs in Capabilities.__struct_fields__
 
 
 @pytest.mark.parametrize("option", TABLE, ids=name)

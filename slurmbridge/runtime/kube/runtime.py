@@ -11,12 +11,15 @@ import secrets
 import socket
 from collections.abc import Callable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from slurmbridge.manifest.pod import build
 from slurmbridge.manifest.pod_container import settle
 from slurmbridge.manifest.pod_env import in_pods
 from slurmbridge.manifest.pod_names import host_names
 from slurmbridge.manifest.pod_resources import shares_devices
 from slurmbridge.manifest.pod_site import PodSite
+from slurmbridge.model.capabilities import Capabilities
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.pods import PodTemplate
 from slurmbridge.reconcile.observed import NodeState, SeenPod
@@ -74,13 +77,18 @@ class KubeRuntime(Orders):
         self, api: Api, site: PodSite, templates: Mapping[str, PodTemplate], base: PodTemplate,
         clock: Callable[[], float], *, parting_s: float = PARTING_S,
     ) -> None:  # fmt: skip
-        self._site, self._templates, self._base, self._clock = site, templates, base, clock
+        self._site, self._clock = site, clock
+        self._capabilities = Capabilities(containers=True, templates=templates, base=base)
         self._parting_s = parting_s
         self._gangs = Gangs(api, site.instance, site.namespace, self._hear, clock)
         self._runs: dict[RunKey, Run] = {}
         self._knows_runs = False  # the daemon has said which runs there are: before that nobody is nobody's
         self._listener: Callable[[Report], None] = lambda report: None
         self._nodes: tuple[str, ...] = ()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
 
     async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
         """Follow the cluster. `daemon_addr` is for commands in jobs; supervisors dial `site.daemon`."""
@@ -109,7 +117,7 @@ class KubeRuntime(Orders):
         run = self._runs.setdefault(launch.key, Run(launch.key))
         if run.launch is not None:
             return
-        template = self._templates.get(launch.partition, self._base)
+        template = self._capabilities.template(launch.partition)
         container = settle(launch.container, template, launch.home)
         if not isinstance(container, str) and any(shares_devices(node) for node in launch.nodes):
             container = "parts of devices cannot be given to pods"
@@ -120,7 +128,7 @@ class KubeRuntime(Orders):
         run.host_names = host_names([node.node for node in launch.nodes])
         objects = build(launch, template, self._site, container)
         inside = in_pods(launch, run.host_names, host_software=template.host_software, named=container.env_names)
-        run.launch = inside
+        run.launch = replace(inside, work_dir=container.work_dir or inside.work_dir)
         self._gangs.begin(launch.key, objects, launch.epoch)
 
     # ---- supervisors

@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
+from slurmbridge.model.capabilities import VIRTUAL_NODES, Capabilities
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.local import found
@@ -53,6 +54,8 @@ class LocalRuntime(Orders):
 
     `spaces`: namespaces for jobs where this process may make them (root).
     """
+
+    capabilities: Capabilities = VIRTUAL_NODES
 
     def __init__(self, state_dir: str | os.PathLike[str], *, spaces: bool = True) -> None:
         self._state, self._spaces = os.path.abspath(os.fspath(state_dir)), spaces and os.getuid() == 0

@@ -1,0 +1,28 @@
+"""How are the container options of a job shown? Slurm shows nothing of pyxis' options: names and order are ours."""
+
+from __future__ import annotations
+
+from slurmbridge.fields.structured import Value
+from slurmbridge.model.request import JobRequest
+
+
+def _yes(value: bool | None) -> str | None:
+    return None if value is None else "yes" if value else "no"
+
+
+def wishes(request: JobRequest) -> tuple[tuple[str, str], ...]:
+    """(what, text as typed) of those that were given."""
+    found = (
+        ("Image", request.container_image),
+        ("Mounts", request.container_mounts),
+        ("WorkDir", request.container_workdir),
+        ("MountHome", _yes(request.container_mount_home)),
+        ("Writable", _yes(request.container_writable)),
+        ("Env", request.container_env),
+    )
+    return tuple((name, text) for name, text in found if text is not None)
+
+
+def structured(request: JobRequest) -> Value:
+    """The same for --json and --yaml: absent ones are not there."""
+    return {name.lower(): text for name, text in wishes(request)}
