@@ -55,7 +55,7 @@ def node_document(node: Node, eyes: Eyes, partitions: Sequence[str]) -> dict[str
         "cpu_load": round((node.cpu_load or 0.0) * 100),
         "free_mem": number(node.free_memory),
         "cpus": conf.cpus,
-        "effective_cpus": conf.cpus - conf.core_spec_count,
+        "effective_cpus": conf.effective_cpus,
         "specialized_cpus": "",
         "energy": {
             "average_watts": 0,

@@ -26,7 +26,7 @@ def _lines(node: Node, eyes: Eyes, partitions: str) -> Iterator[str]:
     conf, view, config = node.conf, eyes.view, eyes.site.config
     yield f"NodeName={conf.name} Arch={node.arch} CoresPerSocket={conf.cores_per_socket} "
     load = "N/A" if node.cpu_load is None else f"{node.cpu_load:.2f}"
-    yield f"CPUAlloc={node.alloc_cpus} CPUEfctv={conf.cpus - conf.core_spec_count} CPUTot={conf.cpus} CPULoad={load}"
+    yield f"CPUAlloc={node.alloc_cpus} CPUEfctv={conf.effective_cpus - node.others.cpus} CPUTot={conf.cpus} CPULoad={load}"
     yield f"AvailableFeatures={_names(conf.features)}"
     yield f"ActiveFeatures={_names(node.features_active or conf.features)}"
     yield f"Gres={conf.gres or '(null)'}"

@@ -1,23 +1,25 @@
-"""The nodes as they stand: what is configured, what an operator said, and what running jobs hold.
+"""The nodes as they stand: what is configured, what an operator said, what a cluster says, and what running jobs hold.
 
 Amounts in use are kept by adding and taking away allocations; `Node` records are built when somebody looks, and kept
-until something about that node changes.
+until something about that node changes. What the operator said and how the cluster says a node is are kept apart, so that
+neither ever undoes the other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from slurmbridge.daemon.jobtable import holds_resources
-from slurmbridge.model.cluster import Node, NodeConf
+from slurmbridge.model.cluster import Health, Node, NodeConf, Others, Taken
 from slurmbridge.model.job import Allocation, Job
 from slurmbridge.model.request import Exclusive
 from slurmbridge.model.states import JobFlag, NodeBase, NodeFlag
 
 _CLOSED = (NodeBase.DOWN, NodeBase.FUTURE, NodeBase.ERROR)
 _ADMIN_FLAGS = {NodeFlag.DRAIN, NodeFlag.FAIL, NodeFlag.MAINTENANCE, NodeFlag.NOT_RESPONDING}
+_WELL = Health()
 
 
 class _Use:
@@ -62,21 +64,66 @@ class NodeTable:
         self._base: dict[str, Node] = {}
         self._use: dict[str, _Use] = {}
         self._built: dict[str, Node] = {}
+        self._parted: dict[str, Node] = {}  # what an operator said of nodes that are not there now
+        self._health: dict[str, Health] = {}
+        self._taken: dict[str, Taken] = {}
+        self.filled: Callable[[str], None] = lambda name: None  # as many jobs as may be, or no more so
+        self.emptied: Callable[[str], None] = lambda name: None  # the last job is gone
         self.configure(confs, now)
 
     def configure(self, confs: Sequence[NodeConf], now: float) -> None:
         """Nodes of the (new) configuration; states of those that stay are kept."""
         base: dict[str, Node] = {}
         for conf in confs:
-            known = self._base.get(conf.name)
+            known = self._base.get(conf.name) or self._parted.pop(conf.name, None)
             if known is not None:
                 base[conf.name] = replace(known, conf=conf, features_active=conf.features)
                 continue
             base[conf.name] = _configured(conf, now)
+        for name, node in self._base.items():
+            if name not in base:
+                self.remember(node)
         self._base = base
         still_busy = {name: use for name, use in self._use.items() if use.jobs and name not in base}
         self._use = {name: self._use.get(name) or _Use() for name in base} | still_busy
         self._built.clear()
+
+    def remember(self, node: Node) -> None:
+        """What an operator said of a node that is not there: it goes on when the node comes back."""
+        if node.base in _CLOSED or node.flags & _ADMIN_FLAGS - {NodeFlag.NOT_RESPONDING}:
+            self._parted[node.name] = replace(node, flags=node.flags - {NodeFlag.NOT_RESPONDING})
+
+    def resize(self, conf: NodeConf) -> None:
+        """A node that is there has other sizes or features."""
+        self._base[conf.name] = replace(self._base[conf.name], conf=conf, features_active=conf.features)
+        self._built.pop(conf.name, None)
+
+    def tell_health(self, states: Mapping[str, Health]) -> list[str]:
+        """How the cluster says its nodes are, all of them; those that it says something else of than before."""
+        changed = [
+            name for name in self._base if states.get(name, Health()) != self._health.get(name, Health())
+        ]  # fmt: skip
+        self._health = {name: states[name] for name in self._base if name in states}
+        self._forget(changed)
+        return changed
+
+    def tell_taken(self, amounts: Mapping[str, Taken]) -> list[str]:
+        """What others have of the nodes, all of them; those of which they have something else than before."""
+        changed = [name for name in self._base if amounts.get(name, Taken()) != self._taken.get(name, Taken())]
+        self._taken = {name: amounts[name] for name in self._base if name in amounts}
+        self._forget(changed)
+        return changed
+
+    def health(self, name: str) -> Health:
+        return self._health.get(name, Health())
+
+    def busy(self) -> Iterable[str]:
+        """Nodes that jobs hold something of, there or not."""
+        return (name for name, use in self._use.items() if use.jobs)
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._built.pop(name, None)
 
     def names(self) -> Iterable[str]:
         return self._base.keys()
@@ -128,6 +175,7 @@ class NodeTable:
                     use.devices[device.index] = (milli, mib)
                 else:
                     use.devices.pop(device.index, None)
+            before = len(use.jobs)
             if sign > 0:
                 use.jobs[job.job_id] = JobFlag.COMPLETING in job.flags
                 if job.spec.exclusive is Exclusive.USER:
@@ -135,9 +183,14 @@ class NodeTable:
             else:
                 use.jobs.pop(job.job_id, None)
                 use.owner.pop(job.job_id, None)
-                if not use.jobs and share.node in self._base:
-                    self._base[share.node] = replace(self._base[share.node], last_busy_time=now)
+                if not use.jobs:
+                    if share.node in self._base:
+                        self._base[share.node] = replace(self._base[share.node], last_busy_time=now)
+                    self.emptied(share.node)
             self._built.pop(share.node, None)
+            most = self._taken[share.node].jobs if share.node in self._taken else None
+            if most is not None and (before >= most) != (len(use.jobs) >= most):
+                self.filled(share.node)
 
     def has_room(self, allocation: Allocation, *, shared_cpus: bool = False) -> bool:
         """Whether everything of it is still free (checked again inside the commit).
@@ -145,16 +198,23 @@ class NodeTable:
         shared_cpus: the partition puts several jobs on one CPU (OverSubscribe=FORCE or YES)."""
         for share in allocation.nodes:
             base, use = self._base.get(share.node), self._use.get(share.node)
-            if base is None or use is None or base.base in _CLOSED or base.flags & _ADMIN_FLAGS:
+            if base is None or use is None or self._is_closed(base):
                 return False
-            if use.cpus + share.cpus > base.conf.cpus and not shared_cpus:
+            taken = self._taken.get(share.node)
+            others = Others() if taken is None else _others(base.conf, use, taken)
+            if use.cpus + others.cpus + share.cpus > base.conf.effective_cpus and not shared_cpus:
                 return False
-            if use.memory + share.memory_mib > base.conf.real_memory:
+            if use.memory + others.memory + share.memory_mib > base.conf.real_memory:
                 return False
             for device in share.devices:
-                if use.devices.get(device.index, (0, 0))[0] + device.milli > 1000:
+                if use.devices.get(device.index, (0, 0))[0] + device.milli > 1000 or device.index in others.devices:
                     return False
         return True
+
+    def _is_closed(self, base: Node) -> bool:
+        health = self._health.get(base.name, _WELL)
+        by_cluster = health.is_down or health.drains or health.is_silent
+        return by_cluster or base.base in _CLOSED or bool(base.flags & _ADMIN_FLAGS)
 
     def measured(
         self, name: str, *, responding: bool, free_memory: int | None, load: float | None, **more: object
@@ -182,20 +242,28 @@ class NodeTable:
         base = self._base.get(name)
         if base is None:
             return None
-        built = self._built[name] = self._build(base, self._use[name])
+        health = self._health.get(name)
+        node = base if health is None else _with_health(base, health)
+        built = self._built[name] = self._build(node, self._use[name], self._taken.get(name))
         return built
+
+    def by_operator(self, name: str) -> Node | None:
+        """The node as if no cluster said anything of it: what an operator's update starts from."""
+        base = self._base.get(name)
+        return None if base is None else self._build(base, self._use[name], None)
 
     def all(self) -> Sequence[Node]:
         """In configuration order."""
         return [node for name in self._base if (node := self.get(name)) is not None]
 
     @staticmethod
-    def _build(base: Node, use: _Use) -> Node:
+    def _build(base: Node, use: _Use, taken: Taken | None) -> Node:
+        others = Others() if taken is None else _others(base.conf, use, taken)
         running = tuple(job for job, completing in use.jobs.items() if not completing)
         completing = tuple(job for job, is_completing in use.jobs.items() if is_completing)
         state, flags = base.base, set(base.flags)
         if state not in _CLOSED:
-            whole = use.cpus >= base.conf.cpus - base.conf.core_spec_count
+            whole = use.cpus + others.cpus >= base.conf.effective_cpus
             if running:
                 state = NodeBase.ALLOCATED if whole else NodeBase.MIXED
             elif completing:
@@ -212,4 +280,29 @@ class NodeTable:
             running_jobs=running,
             completing_jobs=completing,
             owner_uid=next(iter(use.owner.values()), None),
+            others=others,
         )
+
+
+def _with_health(node: Node, health: Health) -> Node:
+    """A reason that an operator gave goes before the cluster's."""
+    flags = set(node.flags)
+    flags |= {NodeFlag.DRAIN} if health.drains else set()
+    flags |= {NodeFlag.NOT_RESPONDING} if health.is_silent else set()
+    base = NodeBase.DOWN if health.is_down and node.base not in _CLOSED else node.base
+    changed = replace(node, base=base, flags=frozenset(flags))
+    if node.reason or not health.reason:
+        return changed
+    return replace(changed, reason=health.reason, reason_uid=health.uid, reason_time=health.since)
+
+
+def _others(conf: NodeConf, use: _Use, taken: Taken) -> Others:
+    """Of devices the last ones that no job of ours has."""
+    indexes: list[int] = []
+    for resource, count in taken.devices:
+        free = [each.index for each in conf.devices if each.resource == resource and each.index not in use.devices]
+        indexes += free[max(len(free) - count, 0) :]
+    cpus = taken.cpus
+    if taken.jobs is not None and len(use.jobs) >= taken.jobs:
+        cpus = max(conf.effective_cpus - use.cpus, cpus)
+    return Others(cpus=cpus, memory=taken.memory, devices=tuple(sorted(indexes)))

@@ -52,7 +52,8 @@ def _used(node: Node) -> tuple[int, int, int, int]:
     total, held = node.conf.cpus, node.alloc_cpus
     out = node.base is NodeBase.DOWN or bool(node.flags & {NodeFlag.DRAIN, NodeFlag.FAIL})
     rest = total - held
-    return (0, 0, total, total) if node.base is NodeBase.DOWN else (held, 0 if out else rest, rest if out else 0, total)
+    elsewhere = rest if out else min(node.others.cpus, rest)
+    return (0, 0, total, total) if node.base is NodeBase.DOWN else (held, rest - elsewhere, elsewhere, total)
 
 
 def _kind(node: Node) -> int:

@@ -72,9 +72,34 @@ class NodeConf(msgspec.Struct, frozen=True, kw_only=True):
     comment: str = ""
     index: int = 0  # order in the file
 
+    @property
+    def effective_cpus(self) -> int:
+        """What jobs may use of them: the others are kept for the system."""
+        return max(self.cpus - self.core_spec_count * max(self.threads_per_core, 1), 0)
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """How the cluster says that a node is, beside what an operator said of it. It goes by itself when the cause does."""
+
+    is_down: bool = False
+    drains: bool = False  # no new work
+    is_silent: bool = False
+    reason: str = ""
+    since: float | None = None
+    uid: int | None = None  # SlurmUser's: whoever a reason of the controller's own is by
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody else than our jobs has of a node, or will not let jobs have, as far as the cluster tells."""
+
+    cpus: int = 0
+    memory: int = 0  # MiB
+    devices: tuple[tuple[str, int], ...] = ()  # how many of each resource; which ones nobody knows
+    jobs: int | None = None  # so many jobs at most: pods of a node are limited
+
 
 class Others(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody else than our jobs has of a node: it is not there for jobs, and comes and goes."""
+    """`Taken` as the planner has to have it: devices by index."""
 
     cpus: int = 0
     memory: int = 0  # MiB
