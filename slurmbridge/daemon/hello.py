@@ -23,10 +23,12 @@ KEEP_S = 5.0  # names and groups of the caller may change
 
 
 class Hellos:
-    """Those of one connection, whose peer is (uid, gid)."""
+    """Those of one connection, whose peer is (uid, gid). `groups`: None for those that the user is in by name."""
 
-    def __init__(self, memory: Memory, clock: Callable[[], float], uid: int, gid: int) -> None:
-        self._memory, self._clock, self._uid, self._gid = memory, clock, uid, gid
+    def __init__(
+        self, memory: Memory, clock: Callable[[], float], uid: int, gid: int, groups: tuple[int, ...] | None = None
+    ) -> None:
+        self._memory, self._clock, self._uid, self._gid, self._groups = memory, clock, uid, gid, groups
         self._last: tuple[bytes, Call] | None = None  # a hello from its nonce on, and what was read in it
 
     def read(self, payload: bytes) -> Call:
@@ -67,7 +69,7 @@ class Hellos:
             columns=min(int(columns or b"80"), WIDEST),
             uid=self._uid,
             gid=gid,
-            groups=names.groups(user, gid) if names.user(self._uid) else (gid,),
+            groups=self._groups_of(user),
             user=user,
             group=names.group_name(gid),
             host=decode(host) or self._memory.daemon_host,
@@ -78,6 +80,12 @@ class Hellos:
             stdout_is_tty=b"o" in tty,
             rlimits=_rlimits(limits),
         )
+
+    def _groups_of(self, user: str) -> tuple[int, ...]:
+        if self._groups is not None:
+            return self._groups
+        names = self._memory.names
+        return names.groups(user, self._gid) if names.user(self._uid) else (self._gid,)
 
 
 def _rlimits(text: bytes) -> tuple[tuple[str, int, int], ...]:

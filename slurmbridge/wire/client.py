@@ -10,6 +10,8 @@ Client to daemon
     F  answer to A, I or W: errno (decimal), path, content
     S  a signal the client caught (decimal)
     D  what J asked for is done: exit code, wait status for the job (decimal)
+    T  through to the first supervisor of a job that only the daemon reaches: job (decimal), the command's name; what
+       follows, both ways, are frames of `wire.step`
 Daemon to client
     O  bytes for stdout        E  bytes for stderr
     A  send a file: name, limit (decimal), "p" to search PATH or ""
@@ -63,6 +65,12 @@ class Decoder:
     def pending(self) -> int:
         """Bytes of a frame that is not whole yet."""
         return len(self._buffer)
+
+    def take(self) -> bytes:
+        """Those bytes: somebody else reads on."""
+        taken = bytes(self._buffer)
+        self._buffer.clear()
+        return taken
 
     def feed(self, data: bytes) -> list[tuple[bytes, bytes]]:
         buffer = self._buffer

@@ -172,7 +172,7 @@ def test_commands_ahead_of_their_turn_are_answered_in_order(tmp_path: pathlib.Pa
 
 def test_a_user_holds_so_many_bytes_and_no_more(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crowd, "MAX_BYTES", 3 << 20)
-    monkeypatch.setattr("slurmbridge.daemon.server.struct.unpack", lambda form, data: (1, 1001, 1001))
+    monkeypatch.setattr("slurmbridge.daemon.peer.struct.unpack", lambda form, data: (1, 1001, 1001))
 
     async def rule(there: Post) -> None:
         half = (7 << 20).to_bytes(4, "big") + b"H" + bytes(1 << 20)
@@ -193,7 +193,7 @@ def test_callers_who_do_not_read_are_cut_when_they_hold_too_much_together(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(crowd, "MAX_BYTES", 1 << 18)
-    monkeypatch.setattr("slurmbridge.daemon.server.struct.unpack", lambda form, data: (1, 1001, 1001))
+    monkeypatch.setattr("slurmbridge.daemon.peer.struct.unpack", lambda form, data: (1, 1001, 1001))
 
     async def rule(there: Post) -> None:
         for _ in range(30):

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from slurmbridge.commands import effects as fx
-from slurmbridge.daemon import server
+from slurmbridge.daemon import commanded, server
 from slurmbridge.daemon.changes import AT_ONCE
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.wire import client as wire
@@ -24,7 +24,7 @@ JOBS = 600
 def test_a_listing_waits_for_its_reader_and_others_do_not(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "TURN_S", 0.0)  # a rest after every piece
+    monkeypatch.setattr(commanded, "TURN_S", 0.0)  # a rest after every piece
     asyncio.run(_listing(str(tmp_path / "socket")))
 
 
