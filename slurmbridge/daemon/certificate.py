@@ -2,35 +2,24 @@
 
 Key and certificate are one PEM file that only the daemon's user can read. The certificate is as small as RFC 5280 lets it
 be, signed by itself, and has no end (section 4.1.2.5): whoever holds the hash asks for nothing else in it. The key never
-changes, for supervisors of running jobs hold the hash over every restart of the daemon. Why it is made here, without a
-package for it: docs/decisions/0017.
+changes, for supervisors of running jobs hold the hash over every restart of the daemon (docs/decisions/0017).
 """
 
 from __future__ import annotations
 
-import base64
+import datetime
 import hashlib
 import os
-import secrets
 import ssl
 import stat
-import textwrap
-import time
 
-from slurmbridge.daemon import p256
 from slurmbridge.errors import ConfigError
 from slurmbridge.spool.claim import write_file
 
 FILE = "daemon.pem"
-MINUTES_EARLY = 24 * 60
+EARLY = datetime.timedelta(days=1)
 """Before its making from which it holds: clocks differ."""
-
-_ECDSA_SHA256 = bytes.fromhex("06082a8648ce3d040302")
-_EC_KEY, _P256 = bytes.fromhex("06072a8648ce3d0201"), bytes.fromhex("06082a8648ce3d030107")
-_COMMON_NAME = bytes.fromhex("0603550403")
-_INTEGER, _BITS, _OCTETS, _TEXT, _UTC_TIME, _TIME, _SEQUENCE, _SET = 0x02, 0x03, 0x04, 0x0C, 0x17, 0x18, 0x30, 0x31
-_CONTEXT = 0xA0
-NO_END = b"99991231235959Z"
+NO_END = datetime.datetime(9999, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
 
 
 def ensure(state: str) -> tuple[ssl.SSLContext, str]:
@@ -60,7 +49,7 @@ def ensure(state: str) -> tuple[ssl.SSLContext, str]:
 def write_new(path: str) -> None:
     """On the disk when this returns; one that is there stays."""
     if not os.path.lexists(path):
-        write_file(path, make(time.time()).encode("ascii"), sync=True)
+        write_file(path, make(datetime.datetime.now(datetime.UTC)), sync=True)
 
 
 def pin_of(text: str) -> str:
@@ -69,61 +58,26 @@ def pin_of(text: str) -> str:
     return hashlib.sha256(ssl.PEM_cert_to_DER_cert(text[begin:] if begin >= 0 else "")).hexdigest()
 
 
-def make(now: float, name: str = "slurmbridge") -> str:
-    """A new key with its certificate."""
-    key = p256.new_key()
-    point = _bits(p256.public_key(key))
-    kind = _sequence(_ECDSA_SHA256)
-    who = _sequence(_tagged(_SET, _sequence(_COMMON_NAME, _tagged(_TEXT, name.encode()))))
-    body = _sequence(
-        _tagged(_CONTEXT, _integer(2)),  # version 3
-        _integer(secrets.randbits(126) + 1),
-        kind,
-        who,
-        _sequence(_moment(now - MINUTES_EARLY * 60), _tagged(_TIME, NO_END)),
-        who,
-        _sequence(_sequence(_EC_KEY, _P256), point),
+def make(now: datetime.datetime, name: str = "slurmbridge") -> bytes:
+    """A new key with its certificate, as PEM. ConfigError: the package that makes them is not installed."""
+    try:
+        from cryptography import x509
+        from cryptography.hazmat.primitives import hashes, serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+    except ImportError as fault:
+        raise ConfigError("pods need the extra packages: pip install 'slurmbridge[kubernetes]'") from fault
+    key = ec.generate_private_key(ec.SECP256R1())
+    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(who)
+        .issuer_name(who)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - EARLY)
+        .not_valid_after(NO_END)
+        .sign(key, hashes.SHA256())
     )
-    signature = _sequence(*map(_integer, p256.sign(key, body)))
-    secret = _sequence(
-        _integer(1),
-        _tagged(_OCTETS, key.to_bytes(p256.SIZE, "big")),
-        _tagged(_CONTEXT, _P256),
-        _tagged(_CONTEXT + 1, point),
-    )
-    return _pem("EC PRIVATE KEY", secret) + _pem("CERTIFICATE", _sequence(body, kind, _bits(signature)))
-
-
-def _pem(title: str, data: bytes) -> str:
-    lines = textwrap.wrap(base64.b64encode(data).decode("ascii"), 64)
-    return "\n".join([f"-----BEGIN {title}-----", *lines, f"-----END {title}-----", ""])
-
-
-def _tagged(tag: int, content: bytes) -> bytes:
-    """DER (X.690): tag, length, content."""
-    size = len(content)
-    if size < 0x80:
-        return bytes([tag, size]) + content
-    length = size.to_bytes((size.bit_length() + 7) // 8, "big")
-    return bytes([tag, 0x80 | len(length)]) + length + content
-
-
-def _sequence(*parts: bytes) -> bytes:
-    return _tagged(_SEQUENCE, b"".join(parts))
-
-
-def _integer(number: int) -> bytes:
-    return _tagged(_INTEGER, number.to_bytes(number.bit_length() // 8 + 1, "big"))
-
-
-def _bits(data: bytes) -> bytes:
-    return _tagged(_BITS, b"\0" + data)
-
-
-def _moment(time_s: float) -> bytes:
-    """UTCTime up to 2049, as RFC 5280 wants it."""
-    moment = time.gmtime(time_s)
-    early = moment.tm_year < 2050
-    return _tagged(
-        _UTC_TIME if early else _TIME, time.strftime("%y%m%d%H%M%SZ" if early else "%Y%m%d%H%M%SZ", moment).encode()
-    )
+    plain = serialization.NoEncryption()
+    secret = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    return secret + certificate.public_bytes(serialization.Encoding.PEM)

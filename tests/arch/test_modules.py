@@ -53,6 +53,7 @@ OURS_ALLOWED = (
 ONLY_IN = {  # third-party package -> where it may be imported
     "alembic": ("store",),
     "click": ("cli",),
+    "cryptography": ("daemon",),
     "kubernetes": ("runtime/kube",),
     "lark": ("lang",),
     "psycopg": ("store",),

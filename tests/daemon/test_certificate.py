@@ -7,11 +7,10 @@ import hashlib
 import os
 import pathlib
 import ssl
-import time
 
 import pytest
 
-from slurmbridge.daemon import certificate, p256
+from slurmbridge.daemon import certificate
 from slurmbridge.errors import ConfigError
 
 CHECKS_ITS_OWN_SIGNATURE = 0x4000  # X509_V_FLAG_CHECK_SS_SIGNATURE
@@ -76,36 +75,3 @@ def test_a_broken_file_is_an_error_and_stays(tmp_path: pathlib.Path, content: st
     with pytest.raises(ConfigError, match="not the daemon's key and certificate"):
         certificate.ensure(str(tmp_path))
     assert path.read_text() == content
-
-
-def test_times_beyond_2049_are_written_in_the_longer_form() -> None:
-    assert b"20500101000000Z" in certificate._moment(2524608000.0)
-    assert b"260102030405Z" in certificate._moment(1767323045.0)
-
-
-def test_the_curve_gives_the_known_multiples_of_its_base_point() -> None:
-    # NIST's point multiplication test vectors of P-256
-    x = 0x7CF27B188D034F7E8A52380304B51AC3C08969E277F21B35A60B48FC47669978
-    assert p256.times(2, p256.BASE)[0] == x
-    assert p256.times(p256.ORDER - 1, p256.BASE) == (p256.BASE[0], p256.P - p256.BASE[1])
-
-
-def test_a_signature_holds_for_its_message_alone() -> None:
-    key = p256.new_key()
-    r, s = p256.sign(key, b"message")
-    assert verifies(key, b"message", r, s) and not verifies(key, b"massage", r, s)
-
-
-def verifies(key: int, message: bytes, r: int, s: int) -> bool:
-    digest = int.from_bytes(hashlib.sha256(message).digest(), "big")
-    w = pow(s, -1, p256.ORDER)
-    one = p256.times(digest * w % p256.ORDER, p256.BASE)
-    other = p256.times(r * w % p256.ORDER * key % p256.ORDER, p256.BASE)
-    both = p256._sum(one, other)
-    return both is not None and both[0] % p256.ORDER == r
-
-
-def test_it_is_made_in_a_moment() -> None:
-    before = time.process_time()
-    certificate.make(0.0)
-    assert time.process_time() - before < 2
