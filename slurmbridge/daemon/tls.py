@@ -106,7 +106,7 @@ class Tls(asyncio.Protocol):
 
     def _flush(self) -> None:
         data = self._outgoing.read()
-        if data:
+        if data and not self._outer.is_closing():
             self._outer.write(data)
 
 

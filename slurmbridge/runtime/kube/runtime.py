@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import socket
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
 
@@ -28,7 +28,6 @@ from slurmbridge.reconcile.trouble import Trouble
 from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
-from slurmbridge.runtime.local.channel import Channel
 from slurmbridge.runtime.local.reports import report_of
 from slurmbridge.runtime.orders import Orders
 from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
@@ -39,6 +38,20 @@ PROVED = 1 << 30
 PARTING_S = 10.0
 """From the end of one pod of a gang until the others are ended too."""
 UNWANTED_S = 60.0
+
+
+class Link(Protocol):
+    """To one supervisor."""
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        """One frame; dropped when the link is gone."""
+
+    def close(self) -> None:
+        """Without being told of its loss."""
+
+
+Attach: TypeAlias = Callable[[Callable[[bytes, bytes], None], Callable[[], None]], Link]
+"""(what hears each frame, what hears once that the link is lost) -> the link."""
 
 
 class Run:
@@ -62,7 +75,7 @@ class Run:
         self.launch: Launch | None = None  # None: it was found
         self.host_names: tuple[str, ...] = ()
         self.token = ""
-        self.channels: dict[int, Channel] = {}
+        self.channels: dict[int, Link] = {}
         self.pending: list[tuple[bytes, bytes]] = []  # for a supervisor that has not dialled in yet
         self.is_launched = False  # rank 0 has its launch, or had it when it was found
         self.is_ended = False
@@ -133,32 +146,34 @@ class KubeRuntime(Orders):
 
     # ---- supervisors
 
-    def welcome(self, sock: socket.socket, key: RunKey, rank: int, token: str) -> None:
-        """A supervisor dialled in whose pod was proved to be of this run and rank. The socket is the runtime's from here."""
+    def pods(self, key: RunKey) -> Sequence[SeenPod]:
+        """Those of a run, as they are seen now."""
+        return self._gangs.found(key)
+
+    def welcome(self, attach: Attach, key: RunKey, rank: int, token: str) -> None:
+        """A supervisor dialled in whose pod was proved to be of this run and rank. The link is the runtime's from here."""
         run = self._runs.get(key)
         if run is None and not self._knows_runs:
-            sock.close()  # it dials in again
+            attach(lambda kind, load: None, lambda: None).close()  # it dials in again
             return
         is_new = not token
-        if run is None or (not is_new and run.token and not secrets.compare_digest(token, run.token)):
-            self._refuse(sock)
+        if run is None or (not is_new and run.token and not secrets.compare_digest(token.encode(), run.token.encode())):
+            self._refuse(attach)
             return
         if is_new and run.launch is None:  # it was found, and had not begun: its launch is asked for again
             run.is_launched = False
             self._listener(Lost(key=key, sequence=PROVED, time=self._clock(), message=NEVER_STARTED))
             if run.launch is None:
-                self._refuse(sock)
+                self._refuse(attach)
                 return
         run.token = run.token or token
-        self._attach(run, rank, sock, is_new)
+        self._attach(run, rank, attach, is_new)
 
-    def _attach(self, run: Run, rank: int, sock: socket.socket, is_new: bool) -> None:
+    def _attach(self, run: Run, rank: int, attach: Attach, is_new: bool) -> None:
         old = run.channels.pop(rank, None)
         if old is not None:
             old.close()
-        channel = Channel(
-            self._loop, sock, lambda kind, load: self._told(run, kind, load), lambda: self._lost(run, rank)
-        )
+        channel = attach(lambda kind, load: self._told(run, kind, load), lambda: self._lost(run, rank))
         run.channels[rank] = channel
         if is_new and run.launch is not None:
             ranks = [
@@ -179,8 +194,8 @@ class KubeRuntime(Orders):
         """It dials in again, or its pod ends."""
         run.channels.pop(rank, None)
 
-    def _refuse(self, sock: socket.socket) -> None:
-        channel = Channel(self._loop, sock, lambda kind, load: None, lambda: None)
+    def _refuse(self, attach: Attach) -> None:
+        channel = attach(lambda kind, load: None, lambda: None)
         channel.send(wire.UNWANTED)
         self._loop.call_later(UNWANTED_S, channel.close)
 
@@ -228,9 +243,17 @@ class KubeRuntime(Orders):
         else:
             run.pending.append((kind, payload))
 
+    def connect(self, key: RunKey, name: str) -> bool:
+        """Have the supervisor of rank 0 dial once more, with that name. False: there is none."""
+        run = self._runs.get(key)
+        if run is None or run.is_ended:
+            return False
+        self._command(key, wire.CONNECT, wire.encode({"connection": name}))
+        return True
+
     def step_address(self, key: RunKey) -> str:
-        """The pod of rank 0; who is outside the cluster's network goes through the daemon."""
-        return next((f"pod:{pod.name}" for pod in self._gangs.found(key) if pod.rank == 0), "")
+        """Who is outside the cluster's network goes through the daemon."""
+        return f"through:{key.job_id}"
 
     def sample(self) -> Sequence[NodeSample]:
         names = self._site.kube_nodes

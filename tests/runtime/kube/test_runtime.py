@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import json
 import socket
@@ -19,6 +20,7 @@ from slurmbridge.model.pods import ContainerWish, PodTemplate
 from slurmbridge.model.run import LaunchNode
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.runtime import KubeRuntime
+from slurmbridge.runtime.local.channel import Channel
 from slurmbridge.runtime.memory import MemoryRuntime
 from slurmbridge.runtime.protocol import Ended, Lost, Report, RunKey, Started
 from slurmbridge.wire import supervisor as wire
@@ -46,7 +48,8 @@ class Supervisor:
         while not self.is_done:
             ours, theirs = socket.socketpair()
             ours.setblocking(False)
-            self.bench.runtime.welcome(theirs, self.key, self.rank, self.token)
+            attach = functools.partial(Channel, asyncio.get_running_loop(), theirs)
+            self.bench.runtime.welcome(attach, self.key, self.rank, self.token)
             with ours:
                 await self._talk(ours)
 
