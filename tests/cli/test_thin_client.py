@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -300,26 +301,25 @@ def test_a_closed_standard_file_is_not_taken_for_the_connection(run: Run, folder
 def test_a_daemon_that_is_silent_is_left_only_when_it_answers_nobody(
     folder: Path, monkeypatch: pytest.MonkeyPatch, answers: bool
 ) -> None:
-    monkeypatch.setattr(absent, "MESSAGE_TIMEOUT", 0.3)
+    monkeypatch.setattr(absent, "MESSAGE_TIMEOUT", 60 if answers else 0.1)
     monkeypatch.setattr(absent, "run_locally", lambda mode, client, argv: sys.exit(f"{mode} {argv}"))
-    ends: list[socket.socket] = []
+    with ExitStack() as ends:
 
-    def dial(*_: object) -> tuple[socket.socket, bool]:
-        ends.append(socket.socket(socket.AF_UNIX))
-        ends[-1].connect(str(folder / "socket"))
-        return ends[-1], False
+        def dial(*_: object) -> tuple[socket.socket, bool]:
+            end = ends.enter_context(socket.socket(socket.AF_UNIX))
+            end.connect(str(folder / "socket"))
+            return end, False
 
-    with socket.socket(socket.AF_UNIX) as listener:
+        listener = ends.enter_context(socket.socket(socket.AF_UNIX))
         listener.bind(str(folder / "socket"))
         listener.listen()
         session = SimpleNamespace(command="squeue", entries=[], argv=[b"squeue"], connection=dial()[0])
         session.connection.settimeout(10)
-        ends.append(listener.accept()[0])
+        ends.enter_context(listener.accept()[0])
         if answers:
 
             def serve() -> None:
-                ends.append(listener.accept()[0])
-                ends[-1].sendall(b"x")
+                ends.enter_context(listener.accept()[0]).sendall(b"x")
 
             server = threading.Thread(target=serve)
             server.start()
@@ -329,5 +329,3 @@ def test_a_daemon_that_is_silent_is_left_only_when_it_answers_nobody(
         else:
             with pytest.raises(SystemExit, match="silent"):
                 absent.look_after(session, dial, lambda *_: b"hello", "client")
-    for end in ends:
-        end.close()
