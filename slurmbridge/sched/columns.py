@@ -46,6 +46,8 @@ class NodeColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     tmp_disk: Ints
     reserved: tuple[int, ...]  # bit mask of CPUs kept from jobs (CoreSpecCount)
     usable: Bools  # up and not drained
+    others_cpus: Ints  # what others than our jobs hold now
+    others_memory: Ints
     order: Ints  # rows by weight, then row
     feature_sets: tuple[frozenset[str], ...]  # the different ones
     feature_set: Ints  # row -> number in feature_sets
@@ -123,6 +125,8 @@ def build(nodes: Sequence[Node]) -> NodeColumns:
         tmp_disk=column(conf.tmp_disk for conf in confs),
         reserved=tuple(_reserved_mask(node) for node in nodes),
         usable=np.array([is_usable(node) for node in nodes], dtype=np.bool_),
+        others_cpus=column(node.others.cpus for node in nodes),
+        others_memory=column(node.others.memory for node in nodes),
         order=np.lexsort((np.arange(len(nodes)), weights)).astype(np.int64),
         feature_sets=tuple(sets),  # type: ignore[arg-type]
         feature_set=np.array(set_numbers, dtype=np.int64),
@@ -150,7 +154,8 @@ def with_changes(columns: NodeColumns, changed: Sequence[Node]) -> NodeColumns:
         nodes[row] = node
     if not same:
         return build([*nodes, *added])
-    usable = columns.usable.copy()
+    usable, cpus, memory = columns.usable.copy(), columns.others_cpus.copy(), columns.others_memory.copy()
     for node in changed:
-        usable[columns.rows[node.conf.name]] = is_usable(node)
-    return msgspec.structs.replace(columns, nodes=tuple(nodes), usable=usable)
+        row = columns.rows[node.conf.name]
+        usable[row], cpus[row], memory[row] = is_usable(node), node.others.cpus, node.others.memory
+    return msgspec.structs.replace(columns, nodes=tuple(nodes), usable=usable, others_cpus=cpus, others_memory=memory)

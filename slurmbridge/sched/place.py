@@ -20,7 +20,7 @@ from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.features import Alternative
 from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, open_to_user, unit_of
 from slurmbridge.sched.placing import Placing
-from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
+from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold, lowest_bits
 from slurmbridge.sched.screen import CPUS, MEMORY, MILLI, WHOLE
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView
@@ -149,12 +149,14 @@ def _node(
     shape: Shape, view: PartitionView, columns: NodeColumns, room: Room, limits: Room, part: Part, rules: Rules
 ) -> tuple[NodeShare, Hold] | None:
     row, whole = part.row, is_whole(shape, rules)
-    total_memory = int(columns.memory[row])
+    others = columns.nodes[row].others
+    total_memory = int(columns.memory[row]) - others.memory
     devices: tuple[DeviceShare, ...] = ()
     if whole:
         mask = ((1 << int(columns.cpus[row])) - 1) & ~columns.reserved[row]
-        count = mask.bit_count()
-        devices = gpus.all_of(columns, row)
+        count = max(mask.bit_count() - others.cpus, 0)
+        mask = lowest_bits(mask, count)
+        devices = tuple(each for each in gpus.all_of(columns, row) if each.index not in others.devices)
     else:
         unit, threads = unit_of(rules, columns, row), int(columns.threads[row])
         count = cpus_of_node(shape, unit, threads, part.tasks, part.devices)

@@ -11,10 +11,12 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from slurmbridge.model.cluster import Others
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 
+NOBODY = Others()
 NO_OWNER = -1
 MIXED_OWNER = -2
 """Of the lesser of two rooms whose owners differ: nobody may count on the node."""
@@ -228,6 +230,12 @@ class Room:
         self.memory[row] = columns.memory[row]
         self.milli[row] = np.where(columns.device_type[row] >= 0, 1000, 0)
         self.mib[row] = columns.device_mib[row]
+        others = columns.nodes[row].others
+        if others != NOBODY:
+            self.cpus[row] -= others.cpus
+            self.memory[row] -= others.memory
+            theirs = np.isin(columns.device_index[row], others.devices)
+            self.milli[row][theirs] = self.mib[row][theirs] = 0
         self.whole[row] = np.count_nonzero(self.milli[row])
         self.jobs[row], self.closed[row], self.owner[row] = 0, False, NO_OWNER
         self.solid[row] = self.shared[row] = self.owners[row] = 0
@@ -256,7 +264,7 @@ def lowest_bits(mask: int, count: int) -> int:
 
 
 def empty_room(columns: NodeColumns) -> Room:
-    """Nothing runs."""
+    """Nothing runs, and nobody else has anything: how it could be."""
     size = columns.count
     room = Room()
     room.cpus = columns.cpus - np.array([mask.bit_count() for mask in columns.reserved], dtype=np.int64)

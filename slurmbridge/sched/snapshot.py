@@ -26,7 +26,7 @@ from slurmbridge.sched.held import Held, end_of
 from slurmbridge.sched.pending import NEVER, Pending, switch_wait_end
 from slurmbridge.sched.placing import Placing, placing_of
 from slurmbridge.sched.preemption import leaving_at
-from slurmbridge.sched.room import Hold, Room, empty_room, holds_of, is_plain
+from slurmbridge.sched.room import NOBODY, Hold, Room, empty_room, holds_of, is_plain
 from slurmbridge.sched.shape import Shape, ShapeTable
 from slurmbridge.sched.topology import Near, holds_beside, near_of
 
@@ -185,10 +185,16 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 for hold in each.holds:
                     on_node.setdefault(hold.row, {})[job_id] = hold
             room = empty_room(columns)
-            for row, holds in on_node.items():
-                room.reset_row(columns, row, holds.values())
+            foreign = (row for row, node in enumerate(columns.nodes) if node.others != NOBODY)
+            for row in {*on_node, *foreign}:
+                room.reset_row(columns, row, on_node.get(row, {}).values())
             held = Held.of((job_id, each.end, each.holds) for job_id, each in running.items())
             changes |= {"running": running, "held": held, "on_node": on_node, "room": room, "running_mark": object()}
+        elif rows := [row for row in range(columns.count) if _others_moved(self.columns, columns, row)]:
+            room = self.room.copy()
+            for row in rows:
+                room.reset_row(columns, row, self.on_node.get(row, {}).values())
+            changes |= {"room": room, "running_mark": object()}
         return msgspec.structs.replace(self, **changes)
 
     def _with_partitions(self, delta: Delta) -> Self:
@@ -346,6 +352,11 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             else:
                 room.reset_row(self.columns, row, held.values())
         return on_node, room
+
+
+def _others_moved(before: NodeColumns, after: NodeColumns, row: int) -> bool:
+    old, new = before.nodes[row], after.nodes[row]
+    return old is not new and old.others != new.others
 
 
 def holds_resources(job: Job) -> bool:
