@@ -23,15 +23,17 @@ ROOT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def bare(header: dict[str, Any]) -> dict[str, str]:
-    """What login(1) sets."""
+    """What login(1) sets; in a container it is laid over what that has, which says its own PATH."""
     user = str(header["user"])
+    container: dict[str, str] = header.get("container_env") or {}
     return {
+        **container,
         "HOME": str(header["home"]),
         "SHELL": str(header["shell"]) or "/bin/sh",
         "USER": user,
         "LOGNAME": user,
         "MAIL": f"/var/mail/{user}",
-        "PATH": ROOT_PATH if int(header["uid"]) == 0 else PATH,
+        "PATH": container.get("PATH") or (ROOT_PATH if int(header["uid"]) == 0 else PATH),
     }
 
 

@@ -171,6 +171,11 @@ class Link:
         if not self._out:
             self._drop()
 
+    def detach(self) -> socket.socket:
+        """The socket for somebody else; what was queued must have gone out."""
+        self._loop.forget(self._socket.fileno())
+        return socket.socket(fileno=self._socket.detach())
+
     def abandon(self) -> None:
         """Close now, without a call of `on_lost`."""
         self._on_lost = _nothing

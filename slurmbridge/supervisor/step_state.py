@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any
 
 from slurmbridge.supervisor import layout, onlookers
 from slurmbridge.supervisor.loop import Link, Timer
 from slurmbridge.supervisor.usage import NOTHING
+
+Adapt = Callable[[dict[str, str]], dict[str, str]]
+"""What a run makes of the environment that a step brings."""
 
 
 class RunningStep:

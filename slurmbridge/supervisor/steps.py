@@ -16,7 +16,7 @@ from slurmbridge.supervisor.guest import Guest
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.step_env import part_of
 from slurmbridge.supervisor.step_request import checked, checked_programs, checked_signal, checked_size, checked_whole
-from slurmbridge.supervisor.step_state import RunningStep, record_of, state_of
+from slurmbridge.supervisor.step_state import Adapt, RunningStep, record_of, state_of
 from slurmbridge.supervisor.tasks import STDIN_MOST, Tasks
 from slurmbridge.supervisor.usage import NOTHING, add
 from slurmbridge.wire import step as wire
@@ -50,8 +50,8 @@ class Steps:
 
     # ---- srun's side
 
-    def connected(self, sock: socket.socket, uid: int, pid: int) -> None:
-        """Somebody dialled the run's step socket."""
+    def connected(self, sock: socket.socket, uid: int, pid: int, adapt: Adapt = dict) -> None:
+        """Somebody dialled the run's step socket. `adapt`: what the run makes of an environment from elsewhere."""
         self._links = [link for link in self._links if link.is_open]
         if uid not in (0, int(self._head.header["uid"])) or len(self._links) >= MAX_CONNECTIONS:
             sock.close()
@@ -66,7 +66,7 @@ class Steps:
                     if version != wire.VERSION:
                         self._refuse(holder[0], ["srun: error: this srun is of another version than the job"])
                         return
-                    mine.append(RunningStep(holder[0], checked(decode(request)), split_env(env)))
+                    mine.append(RunningStep(holder[0], checked(decode(request)), adapt(split_env(env))))
                     self._admit(mine[0])
                 elif mine:
                     self._from_client(mine[0], kind, payload)

@@ -31,7 +31,7 @@ Rank k to rank 0 (over `peer` in rank 0's spool folder)
 Rank 0 to rank k: K, S, U, R, X as above; both ways the step frames of `wire.step`.
 Between pods that link is TCP, where both prove first that they know the run's token, which is never sent (`proof`)
     B  rank k: pack(version, rank, nonce, "" or "step": a connection for `wire.step`)
-    Q  rank 0: pack(nonce, its proof)     O  rank k: its proof
+    Q  rank 0: pack(nonce, its proof)     O  rank k: pack(its proof)     A  rank 0: {}, welcome
 """
 
 from __future__ import annotations

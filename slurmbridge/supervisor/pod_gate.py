@@ -1,0 +1,100 @@
+"""How does a pod speak with the daemon? Over TLS, whose certificate is known by its hash, with its token in the first frame.
+
+Everything else here knows plain sockets: what stands for the daemon is the near end of a relay. A supervisor's relay
+dials again, with longer and longer pauses that differ from pod to pod, until the daemon says something; so a daemon that is
+away, or does not know the pod yet, is waited for without end. The token is read at each dial: the kubelet renews it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any, NamedTuple
+
+from slurmbridge.supervisor.loop import Loop
+from slurmbridge.supervisor.pod_names import Names
+from slurmbridge.supervisor.pod_relay import Relay, context
+from slurmbridge.supervisor.pod_space import PodSpace, say
+from slurmbridge.wire import supervisor as wire
+from slurmbridge.wire.client import frame
+
+FIRST_S, LAST_S = 0.25, 10.0
+MOST_CLIENTS = 256
+"""Commands of a job at the same time; one more is turned away."""
+
+
+class Who(NamedTuple):
+    """What the arguments of a supervisor say."""
+
+    host: str
+    port: int
+    pin: str  # SHA-256 of the daemon's certificate, in hex
+    token_file: str
+    job: int
+    restarts: int
+    rank: int
+
+
+class Gate:
+    """Makes all connections of the pod to the daemon."""
+
+    def __init__(self, loop: Loop, space: PodSpace, who: Who) -> None:
+        self.loop, self.who = loop, who
+        self.names = Names(loop, space, who.host, who.port)
+        self.tls = context()
+        self._pause_s = FIRST_S
+        self._said = ""
+        self._relays: set[Relay] = set()
+
+    def supervisor(self, run: str = "", sequence: int = 0) -> socket.socket:
+        """The daemon, for the supervisor: `run` is the run's token, once it had its launch."""
+        return self._open(wire.SUPERVISOR, patient=True, run=run, sequence=sequence)
+
+    def step(self, connection: str) -> socket.socket:
+        """Somebody outside, who wants a step; the daemon has asked for it."""
+        return self._open(wire.STEP, patient=False, connection=connection)
+
+    def client(self, near: socket.socket, uid: int) -> None:
+        """A command of the job dialled in."""
+        if uid not in (0, os.getuid()) or len(self._relays) >= MOST_CLIENTS:
+            near.close()
+            return
+        self._begin(near, {"what": wire.CLIENT}, patient=False)
+
+    def _open(self, what: str, *, patient: bool, **said: object) -> socket.socket:
+        ours, near = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._begin(near, {"what": what, **said}, patient=patient)
+        return ours
+
+    def _begin(self, near: socket.socket, said: dict[str, Any], *, patient: bool) -> None:
+        relay = Relay(self, near, said, patient=patient)
+        self._relays.add(relay)
+        relay.dial()
+
+    # ---- for relays
+
+    def opening(self, said: dict[str, Any]) -> bytes:
+        """The first frame of a connection. OSError: the token cannot be read."""
+        with open(self.who.token_file, encoding="ascii") as file:
+            token = file.read().strip()
+        opening = wire.Opening(self.who.job, self.who.restarts, self.who.rank, token)._replace(**said)
+        return frame(wire.OPENING, wire.encode_opening(opening))
+
+    def pause(self) -> float:
+        """Seconds before the next try: half as much again or half as little as any other pod's."""
+        pause = self._pause_s * (0.5 + os.urandom(1)[0] / 255)
+        self._pause_s = min(self._pause_s * 2, LAST_S)
+        return pause
+
+    def failed(self, why: str) -> None:
+        """In the container's log, once for each reason."""
+        if why != self._said:
+            say(f"the daemon at {self.who.host}:{self.who.port}: {why}; trying again")
+            self._said = why
+
+    def reached(self) -> None:
+        """The daemon said something to the supervisor."""
+        self._pause_s, self._said = FIRST_S, ""
+
+    def ended(self, relay: Relay) -> None:
+        self._relays.discard(relay)

@@ -1,0 +1,250 @@
+"""One connection to the daemon: TLS on its far side, plain bytes on its near side, with bounded buffers between.
+
+TLS is run in memory (`ssl.MemoryBIO`), so that the event loop sees ordinary sockets on both sides.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import socket
+import ssl
+from typing import TYPE_CHECKING, Any
+
+from slurmbridge.supervisor.loop import IN, OUT, Timer
+from slurmbridge.supervisor.pod_names import Address
+from slurmbridge.wire.supervisor import SUPERVISOR
+
+if TYPE_CHECKING:
+    from slurmbridge.supervisor.pod_gate import Gate
+
+CONNECT_S = 10.0
+"""For one address: until the connection is secure."""
+CHUNK = 1 << 16
+ENOUGH = 1 << 18
+"""Bytes that wait for one side before the other is read no more."""
+KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10), (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+)  # fmt: skip
+"""A daemon that is gone without a word is noticed after a minute."""
+
+
+def context() -> ssl.SSLContext:
+    """Trusts nobody's signature: the certificate itself is compared."""
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    tls.check_hostname = False
+    tls.verify_mode = ssl.CERT_NONE
+    tls.minimum_version = ssl.TLSVersion.TLSv1_3
+    return tls
+
+
+class Relay:
+    """`patient`: try until the daemon says something; otherwise the near end is closed when a try fails."""
+
+    def __init__(self, gate: Gate, near: socket.socket, said: dict[str, Any], *, patient: bool) -> None:
+        self._gate, self._loop, self._near, self._said, self._patient = gate, gate.loop, near, said, patient
+        self._far: socket.socket | None = None
+        self._heard = False
+        self._near_ended = False
+        near.setblocking(False)
+
+    # ---- until it is secure
+
+    def dial(self) -> None:
+        """Once more, or for the first time."""
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = self._gate.tls.wrap_bio(self._incoming, self._outgoing)
+        self._is_secure = self._far_ended = False
+        self._to_far, self._to_near = bytearray(), bytearray()
+        self._addresses: list[Address] = []
+        self._gate.names.find(self._found)
+
+    def _found(self, addresses: list[Address]) -> None:
+        self._addresses = addresses
+        self._connect("no such name" if not addresses else "")
+
+    def _connect(self, why: str) -> None:
+        """To the next address; `why` the one before it failed."""
+        if not self._addresses:
+            self._gate.names.forget()
+            self._fail(why)
+            return
+        family, address = self._addresses.pop(0)
+        try:
+            self._far = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+            for level, option, value in KEEPALIVE:
+                self._far.setsockopt(level, option, value)
+            number = self._far.connect_ex(address)
+        except OSError as error:
+            number = error.errno or errno.EIO
+        if number not in (0, errno.EINPROGRESS):
+            self._next(os.strerror(number))
+            return
+        assert self._far is not None
+        self._timer: Timer = self._loop.after(CONNECT_S, lambda: self._next("no answer in time"))
+        self._loop.watch(self._far.fileno(), OUT, self._connected)
+
+    def _next(self, why: str) -> None:
+        self._drop_far()
+        self._connect(why)
+
+    def _connected(self, events: int) -> None:
+        assert self._far is not None
+        number = self._far.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if number:
+            self._timer.cancel()
+            self._next(os.strerror(number))
+            return
+        self._advance()
+
+    def _secure(self) -> str:
+        """Go on with the handshake. Why it failed, empty while it has not."""
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return "it ended the connection" if self._far_ended else ""
+        except ssl.SSLError as error:
+            return f"no TLS: {error.reason or error}"
+        certificate = self._tls.getpeercert(binary_form=True) or b""
+        if hashlib.sha256(certificate).hexdigest() != self._gate.who.pin.lower():
+            return "its certificate is another one than the one named by --pin"
+        try:
+            self._tls.write(self._gate.opening(self._said))
+        except OSError as error:
+            return f"the pod's token: {error}"
+        self._is_secure = True
+        self._timer.cancel()
+        return ""
+
+    # ---- from then on
+
+    def _far_ready(self, events: int) -> None:
+        assert self._far is not None
+        if events & ~OUT:
+            try:
+                data = self._far.recv(CHUNK)
+                self._incoming.write(data) if data else self._far_is_over()
+            except BlockingIOError:
+                pass
+            except OSError:
+                self._far_is_over()
+        self._advance()
+
+    def _far_is_over(self) -> None:
+        self._far_ended = True
+        self._incoming.write_eof()
+
+    def _near_ready(self, events: int) -> None:
+        if events & ~OUT:
+            try:
+                data = self._near.recv(CHUNK)
+            except BlockingIOError:
+                data = None
+            except OSError:
+                data = b""
+            if data == b"":
+                self._near_ended = True
+            elif data:
+                self._patient = False  # it cannot be said again
+                self._tls.write(data)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Move what can be moved, then wait for what comes next."""
+        why = "" if self._is_secure else self._secure()
+        if why:
+            self._timer.cancel()
+            self._send_far()  # the alert that says why
+            self._fail(why)
+            return
+        if self._is_secure:
+            self._read_tls()
+        if not self._send_near() or not self._send_far():
+            self._fail("the connection was cut")
+            return
+        if self._near_ended and not self._to_far:
+            self._close()
+        elif self._far_ended and not self._to_near:
+            self._fail("it ended the connection")
+        else:
+            self._watch()
+
+    def _read_tls(self) -> None:
+        try:
+            while len(self._to_near) < ENOUGH:
+                data = self._tls.read(CHUNK)
+                if not data:
+                    self._far_ended = True
+                    return
+                self._to_near += data
+                if not self._heard:
+                    self._heard = True
+                    if self._said["what"] == SUPERVISOR:
+                        self._gate.reached()
+        except ssl.SSLWantReadError:
+            return
+        except ssl.SSLError:
+            self._far_ended = True
+
+    def _send_near(self) -> bool:
+        if self._near_ended:
+            self._to_near.clear()
+        return _send(self._near, self._to_near)
+
+    def _send_far(self) -> bool:
+        self._to_far += self._outgoing.read()
+        return self._far is not None and _send(self._far, self._to_far)
+
+    def _watch(self) -> None:
+        far, near = self._far, self._near
+        assert far is not None
+        events = (OUT if self._to_far else 0) | (IN if len(self._to_near) < ENOUGH and not self._far_ended else 0)
+        self._await(far, events, self._far_ready)
+        reads = self._is_secure and len(self._to_far) < ENOUGH and not self._near_ended
+        self._await(near, (OUT if self._to_near else 0) | (IN if reads else 0), self._near_ready)
+
+    def _await(self, sock: socket.socket, events: int, call: object) -> None:
+        if events:
+            self._loop.watch(sock.fileno(), events, call)  # type: ignore[arg-type]
+        else:
+            self._loop.forget(sock.fileno())
+
+    # ---- ends
+
+    def _fail(self, why: str) -> None:
+        self._drop_far()
+        if not self._patient or self._heard:
+            self._close()
+            return
+        self._loop.forget(self._near.fileno())
+        self._gate.failed(why)
+        self._loop.after(self._gate.pause(), self.dial)
+
+    def _drop_far(self) -> None:
+        if self._far is not None:
+            self._loop.forget(self._far.fileno())
+            self._far.close()
+            self._far = None
+
+    def _close(self) -> None:
+        self._drop_far()
+        if self._near.fileno() >= 0:
+            self._loop.forget(self._near.fileno())
+            self._near.close()
+        self._gate.ended(self)
+
+
+def _send(sock: socket.socket, data: bytearray) -> bool:
+    """As much as it takes now. False: it is gone."""
+    try:
+        while data:
+            sent = sock.send(memoryview(data)[:CHUNK])
+            del data[:sent]
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return True

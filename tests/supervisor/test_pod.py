@@ -1,0 +1,202 @@
+"""A supervisor in a pod: one process, one daemon that a test plays."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from slurmbridge.wire import supervisor as wire
+from tests.supervisor.pods import TOKEN, Pod, ScriptedDaemon, launch, pods
+
+pytestmark = pytest.mark.processes
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[ScriptedDaemon]:
+    state = tmp_path / "state"
+    state.mkdir(0o700)
+    made = ScriptedDaemon(state)
+    yield made
+    made.shut()
+
+
+def test_a_job_runs_and_ends_when_its_record_is_acknowledged(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        assert line.opening == wire.Opening(7, 0, 0, "projected")
+        line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\necho out; echo err >&2; env; exit 3\n"))
+        line.report("started")
+        ended = line.report("ended")
+        assert (ended["why"], ended["status"]) == ("exit", 3 << 8)
+        assert json.loads(pod.words.read_bytes()) == ended
+        assert pod.process.poll() is None
+        line.say(wire.ACK, sequence=ended["sequence"])
+        assert pod.end() == 3
+        written = (tmp_path / "out-7").read_text().splitlines()
+        assert written[:2] == ["out", "err"]
+        env = dict(entry.split("=", 1) for entry in written[2:] if "=" in entry)
+        assert (env["OF_IMAGE"], env["OF_JOB"]) == ("yes", "yes")
+        assert env["PATH"] == "/opt/slurmbridge/commands:/usr/local/bin:/usr/bin:/bin"
+        assert env["SLURMBRIDGE_ADDR"] == f"unix:{pod.base}/socket"
+        assert TOKEN not in str(env)
+
+
+def test_reports_are_said_again_until_they_are_acknowledged(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.05; done\n"))
+        started = line.report("started")
+        daemon.shut()
+        (tmp_path / "go").touch()
+        while not pod.words.exists():  # the job ends while nobody is there
+            assert pod.process.poll() is None
+        pod.token.write_text("renewed\n")
+        daemon.open()
+        line = daemon.line()
+        assert line.opening == wire.Opening(7, 0, 0, "renewed", run=TOKEN, sequence=2)
+        line.say(wire.ACK, sequence=0)
+        assert [line.report("started"), line.report("ended")["sequence"]] == [started, 2]
+        line.say(wire.ACK, sequence=2)
+        assert pod.end() == 0
+
+
+def test_a_daemon_that_closes_before_it_says_anything_is_dialled_again(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path)):
+        for _ in range(3):
+            line = daemon.line()
+            assert line.opening.run == ""
+            line.close()
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\n"))
+        line.report("ended")
+
+
+def test_a_launch_that_breaks_off_is_asked_for_again(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path)):
+        line = daemon.line()
+        line._socket.sendall((1000).to_bytes(4, "big") + wire.LAUNCH + b"half")
+        line.close()
+        line = daemon.line()
+        assert line.opening.run == ""
+        line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\n"))
+        line.report("ended")
+
+
+def test_who_is_not_wanted_ends(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        daemon.line().send(wire.UNWANTED)
+        assert pod.end() == 0
+
+
+def test_who_is_not_wanted_any_more_ends_with_its_job(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\nexec sleep 600\n"))
+        line.report("started")
+        daemon.shut()
+        daemon.open()
+        daemon.line().send(wire.UNWANTED)
+        pod.end()
+        assert not pod.words.exists()
+
+
+def test_another_certificate_is_told_nothing(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path, pin="0" * 64)) as (pod,):
+        assert pod.process.stderr is not None
+        assert "certificate is another one" in pod.process.stderr.readline()
+        assert not daemon._lines
+
+
+def test_deletion_of_the_pod_ends_the_job_as_one_whose_node_failed(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    script = "#!/bin/sh\ntrap 'echo told; exit 0' TERM\n: > ready\nwhile :; do sleep 0.05; done\n"
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script=script))
+        line.report("started")
+        while not (tmp_path / "ready").exists():
+            assert pod.process.poll() is None
+        pod.terminate()
+        ended = line.report("ended")
+        assert (ended["why"], ended["message"]) == ("node_fail", "node n0: its pod was deleted")
+        line.say(wire.ACK, sequence=ended["sequence"])
+        assert pod.end() == 143
+        assert "told" in (tmp_path / "out-7").read_text()
+
+
+def test_deletion_of_a_pod_without_a_launch_ends_it_at_once(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        daemon.line()
+        pod.terminate()
+        assert pod.end() == 143
+
+
+def test_a_time_limit_ends_the_job_while_the_daemon_is_away(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\nexec sleep 600\n", time_limit=1))
+        line.report("started")
+        daemon.shut()
+        while not pod.words.exists():
+            assert pod.process.poll() is None
+        assert json.loads(pod.words.read_bytes())["why"] == "timeout"
+        assert "DUE TO TIME LIMIT" in (tmp_path / "out-7").read_text()
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [("", "Success"), ("other", "is not"), ("nothing", "No such file"), ("closed", "Permission denied")],
+)
+def test_nothing_begins_where_a_mount_is_not_what_the_user_reaches(
+    daemon: ScriptedDaemon, tmp_path: Path, made: str, words: str
+) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.mkdir()
+    if made == "closed":
+        if os.getuid() == 0:
+            pytest.skip("nothing is closed to root")
+        source = Path("/proc/1/root/tmp")
+    if made == "other":
+        target.mkdir()
+    elif made != "nothing":
+        target.symlink_to(source)
+    with pods(Pod(daemon, tmp_path, extra=("--same", str(source), str(target)))) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\n: > ran\n"))
+        ended = line.report("ended")
+        assert (tmp_path / "ran").exists() == (not made)
+        if made:
+            assert ended["why"] == "launch" and words in ended["message"]
+            line.say(wire.ACK, sequence=ended["sequence"])
+            assert pod.end() == 1
+
+
+def test_commands_of_the_job_reach_the_daemon(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    program = Path(wire.__file__).parents[1] / "cli" / "thin" / "client.py"
+    script = f"#!/bin/sh\n{sys.executable} -I -S {program} squeue -a; echo $?\n"
+    with pods(Pod(daemon, tmp_path)):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script=script))
+        client = daemon.line("client")
+        assert client.opening._replace(what="") == line.opening._replace(what="")
+        kind, payload = client.read()
+        assert kind == b"H" and b"squeue" in payload and b"-a" in payload
+        client.send(b"O", b"JOBID\n" * 100_000)
+        client.send(b"X", b"5")
+        line.report("ended")
+        assert (tmp_path / "out-7").read_text() == "JOBID\n" * 100_000 + "5\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--job", "x"], ["--pin", "12"], ["--same", "/a"], ["--colour", "red"], ["--daemon"], ["--daemon", "nowhere"]],
+    ids=" ".join,
+)
+def test_wrong_arguments_are_told(daemon: ScriptedDaemon, tmp_path: Path, words: list[str]) -> None:
+    with pods(Pod(daemon, tmp_path, extra=tuple(words))) as (pod,):
+        assert pod.end() == 64
+        assert pod.process.stderr is not None and pod.process.stderr.readline().startswith("slurmbridge: ")
