@@ -1,0 +1,193 @@
+"""Where pods dial in: who is it, what does it want, and to whom is it handed over?
+
+The first frame says so (P of `wire.supervisor`); until its token is proved a connection counts as half-open: there are only
+so many of them, in all and from one address, for so long, and each may say so much. Who is not proved finds the connection
+closed without a word and dials again. Knows nothing of Kubernetes: whether a token is good is asked of `why_not`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from slurmbridge.daemon.jobtable import holds_resources
+from slurmbridge.daemon.peer import Peer
+from slurmbridge.daemon.server import Connection, Service
+from slurmbridge.daemon.tls import Tls
+from slurmbridge.errors import BridgeError
+from slurmbridge.model.run import RunKey
+from slurmbridge.wire import supervisor as wire
+
+log = logging.getLogger(__name__)
+
+OPENING_S = 10.0
+"""From the beginning of a connection until its first frame is whole."""
+PROVING_S = 30.0
+MOST, MOST_OF_ONE = 2048, 256
+"""Half-open connections, in all and from one address: nodes may share one, and gangs begin at once."""
+BACKLOG = 1024
+TOLD, TOLD_EACH_S = 20, 60.0
+"""So many refusals are logged in so long, and then their number."""
+
+WhyNot = Callable[[str, RunKey, int], Awaitable[str]]
+"""(token, run, rank): empty, or why it is not proved to be of that pod. BridgeError: that cannot be told."""
+Welcome = Callable[[asyncio.Transport, wire.Opening, bytes], None]
+"""Takes a proved supervisor's transport, with the bytes that came behind its opening."""
+
+
+class Door:
+    """Made on the event loop."""
+
+    def __init__(self, context: ssl.SSLContext, service: Service, why_not: WhyNot, welcome: Welcome) -> None:
+        self._context, self._service, self._welcome = context, service, welcome
+        self.why_not = why_not
+        self._half_open: Counter[str] = Counter()
+        self._told = _Told()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def open(self, host: str, port: int) -> asyncio.Server:
+        """OSError: the address cannot be had."""
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(
+            lambda: Tls(self._context, Knock(self)), host or None, port, backlog=BACKLOG, reuse_address=True
+        )
+
+    # ---- counted
+
+    def may_knock(self, address: str) -> bool:
+        return self._half_open[address] < MOST_OF_ONE and self._half_open.total() < MOST
+
+    def came(self, address: str) -> None:
+        self._half_open[address] += 1
+
+    def went(self, address: str) -> None:
+        self._half_open[address] -= 1
+        if not self._half_open[address]:
+            del self._half_open[address]
+
+    # ---- judged
+
+    def opened(self, knock: Knock, opening: wire.Opening, first: bytes) -> None:
+        task = asyncio.get_running_loop().create_task(self._judge(knock, opening, first))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _judge(self, knock: Knock, opening: wire.Opening, first: bytes) -> None:
+        key = RunKey(opening.job, opening.restarts)
+        try:
+            async with asyncio.timeout(PROVING_S):
+                why = await self.why_not(opening.token, key, opening.rank)
+        except (BridgeError, TimeoutError) as fault:
+            why = f"nobody could tell whose the token is: {fault}"
+        if why:
+            self.refuse(knock, why, key)
+        elif not knock.transport.is_closing():
+            knock.leave()
+            self._admit(knock.transport, opening, key, first)
+
+    def _admit(self, transport: asyncio.Transport, opening: wire.Opening, key: RunKey, first: bytes) -> None:
+        if opening.what == wire.SUPERVISOR:
+            self._welcome(transport, opening, first)
+        elif opening.what == wire.STEP:
+            if not self._service.through.arrived(key, opening.connection, transport, first):
+                transport.close()
+        else:
+            self._serve(transport, key, first)
+
+    def _serve(self, transport: asyncio.Transport, key: RunKey, first: bytes) -> None:
+        """A command in a job is its user's, whoever he is inside the pod."""
+        job = self._service.memory.table.get(key.job_id)
+        if job is None or job.restarts != key.restarts or not holds_resources(job):
+            transport.close()
+            return
+        peer = Peer(uid=job.spec.uid, gid=job.spec.gid, groups=job.spec.groups)
+        connection = Connection(self._service, peer)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        if first and not transport.is_closing():
+            connection.data_received(first)
+        transport.resume_reading()
+
+    def refuse(self, knock: Knock, why: str, key: RunKey | None = None) -> None:
+        of = "" if key is None else f" job={key.job_id} restart={key.restarts}"
+        self._told.say("event=pod.refused address=%s%s reason=%r", knock.address, of, why[:200])
+        knock.transport.abort()
+
+
+class Knock(asyncio.Protocol):
+    """A connection of somebody who has proved nothing yet."""
+
+    def __init__(self, door: Door) -> None:
+        self._door, self._said = door, bytearray()
+        self._timer: asyncio.TimerHandle | None = None
+        self.address = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        name = transport.get_extra_info("peername")
+        address = str(name[0]) if name else ""
+        if not self._door.may_knock(address):
+            self.address = address
+            self._door.refuse(self, "too many connections that prove nothing")
+            return
+        self.address = address
+        self._door.came(address)
+        self._timer = asyncio.get_running_loop().call_later(OPENING_S, self._too_late)
+
+    def leave(self) -> None:
+        """It is no longer half-open."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._door.went(self.address)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.leave()
+
+    def _too_late(self) -> None:
+        self._door.refuse(self, "it did not say who it is in time")
+
+    def data_received(self, data: bytes) -> None:
+        self._said += data
+        if len(self._said) < 4:
+            return
+        size = int.from_bytes(self._said[:4], "big")
+        if not 1 <= size <= wire.MAX_OPENING:
+            self._door.refuse(self, "it does not speak as pods do")
+            return
+        if len(self._said) < 4 + size:
+            return
+        frame, first = bytes(self._said[4 : 4 + size]), bytes(self._said[4 + size :])
+        self.transport.pause_reading()
+        assert self._timer is not None
+        self._timer.cancel()
+        try:
+            if frame[:1] != wire.OPENING:
+                raise ValueError("another frame")
+            opening = wire.decode_opening(frame[1:])
+        except (ValueError, RecursionError):
+            self._door.refuse(self, "it does not speak as pods do")
+            return
+        self._door.opened(self, opening, first)
+
+
+class _Told:
+    """Keeps a flood of refusals out of the log."""
+
+    def __init__(self) -> None:
+        self._since, self._count = 0.0, 0
+
+    def say(self, text: str, *values: object) -> None:
+        now = time.monotonic()
+        if now - self._since >= TOLD_EACH_S:
+            if self._count > TOLD:
+                log.warning("event=pod.refused more=%d", self._count - TOLD)
+            self._since, self._count = now, 0
+        self._count += 1
+        if self._count <= TOLD:
+            log.warning(text, *values)
