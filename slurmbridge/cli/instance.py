@@ -36,10 +36,26 @@ def default_state() -> str:
 
 
 def locate(state: str | None) -> Instance:
+    """Where the daemon says that its socket is, else as the rules say."""
+    place = intended(state)
+    told = _told_socket(place.state)
+    return Instance(state=place.state, socket=told) if told else place
+
+
+def intended(state: str | None) -> Instance:
+    """By the rules alone: for a daemon that is to be started."""
     folder = os.path.abspath(state or default_state())
     if os.geteuid() == 0 and folder == ROOT_STATE:
         return Instance(state=folder, socket=ROOT_SOCKET)
     return Instance(state=folder, socket=os.path.join(folder, "socket"))
+
+
+def _told_socket(state: str) -> str:
+    try:
+        words = pathlib.Path(state, "daemon.pid").read_text().rstrip("\n").split(" ", 2)
+    except OSError:
+        return ""
+    return words[2] if len(words) == 3 else ""
 
 
 def start_time(pid: int) -> int | None:

@@ -21,14 +21,17 @@ WATCH_S = 0.2
 OVERFLOW_UID = 65534
 
 
-def up(*, slurm_conf: str | None, state: str | None, detach: bool, site: str | None = None) -> int:
-    place = instance.locate(state)
+def up(
+    *, slurm_conf: str | None, state: str | None, detach: bool, site: str | None = None, socket: str | None = None,
+    metrics: str | None = None,
+) -> int:  # fmt: skip
+    place = instance.intended(state)
     if os.geteuid() == OVERFLOW_UID:
         return refuse("the overflow user (nobody) may not run a daemon: it stands for everybody whose uid is not known")
     pid = instance.running_pid(place)
     if pid is not None:
         return refuse(f"a daemon runs already with the state folder {place.state} (pid={pid})")
-    slurm_conf, site = (None if name is None else os.path.abspath(name) for name in (slurm_conf, site))
+    slurm_conf, site, socket = (None if name is None else os.path.abspath(name) for name in (slurm_conf, site, socket))
     for name in filter(None, (slurm_conf, site)):
         try:
             with open(name, "rb"):
@@ -40,9 +43,9 @@ def up(*, slurm_conf: str | None, state: str | None, detach: bool, site: str | N
     except OSError as fault:
         return refuse(f"state folder {place.state}: {fault.strerror}")
     if detach:
-        return detached(slurm_conf, site, place)
+        return detached(slurm_conf, site, place, socket, metrics)
     try:
-        return serve(slurm_conf, site, place, detach=False, ready=None)
+        return serve(slurm_conf, site, place, socket, metrics, detach=False, ready=None)
     except BridgeError as fault:
         return refuse(str(fault))
 
@@ -68,14 +71,20 @@ def make_state(folder: str) -> None:
 
 
 def serve(
-    slurm_conf: str | None, site: str | None, place: instance.Instance, *, detach: bool, ready: int | None
+    slurm_conf: str | None, site: str | None, place: instance.Instance, socket: str | None, metrics: str | None, *,
+    detach: bool, ready: int | None,
 ) -> int:  # fmt: skip
     from slurmbridge.daemon.main import run
 
-    return run(slurm_conf=slurm_conf, site=site, state=place.state, detach=detach, ready_fd=ready)
+    return run(
+        slurm_conf=slurm_conf, site=site, state=place.state, socket=socket, detach=detach, ready_fd=ready,
+        metrics=metrics,
+    )  # fmt: skip
 
 
-def detached(slurm_conf: str | None, site: str | None, place: instance.Instance) -> int:
+def detached(
+    slurm_conf: str | None, site: str | None, place: instance.Instance, socket: str | None, metrics: str | None
+) -> int:
     """Fork twice, wait for the word."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -88,7 +97,7 @@ def detached(slurm_conf: str | None, site: str | None, place: instance.Instance)
         try:
             os.write(writer, b"pid %d\n" % os.getpid())
             redirect(place.state)
-            code = serve(slurm_conf, site, place, detach=True, ready=writer)
+            code = serve(slurm_conf, site, place, socket, metrics, detach=True, ready=writer)
         except BridgeError as fault:
             tell(writer, str(fault))
         except BaseException as fault:

@@ -32,6 +32,8 @@ def main() -> None:
 @main.command()
 @click.option("--slurm-conf", metavar="FILE", envvar="SLURM_CONF", help="A site's slurm.conf (default: $SLURM_CONF).")
 @STATE
+@click.option("--socket", metavar="FILE", help="With --kube: where commands reach it.")
+@click.option("--metrics", metavar="HOST:PORT", help="Answer Prometheus here (default: nowhere).")
 @click.option("--detach", is_flag=True, help="Return once commands are answered.")
 @click.option("--kube", is_flag=True, help="Run jobs as pods of a Kubernetes cluster.")
 @click.option("--kubeconfig", metavar="FILE", hidden=True)
@@ -42,6 +44,8 @@ def main() -> None:
 def up(
     slurm_conf: str | None,
     state: str | None,
+    socket: str | None,
+    metrics: str | None,
     detach: bool,
     kube: bool,
     kubeconfig: str | None,
@@ -51,11 +55,15 @@ def up(
     advertise: str | None,
 ) -> None:
     """Start the daemon."""
+    if socket and not kube:  # runs on virtual nodes are found beside it
+        raise click.ClickException("--socket goes with --kube alone")
     if kube or kubeconfig or namespace or listen or advertise:
         raise click.ClickException("this release runs jobs on virtual nodes only: --kube and its options come later")
     from slurmbridge.cli import launch
 
-    sys.exit(launch.up(slurm_conf=slurm_conf or None, site=site, state=state, detach=detach))
+    sys.exit(
+        launch.up(slurm_conf=slurm_conf or None, site=site, state=state, socket=socket, metrics=metrics, detach=detach)
+    )
 
 
 @main.command()

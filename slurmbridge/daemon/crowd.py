@@ -29,6 +29,10 @@ class Crowd:
             return True
         return self._connections[uid] < MAX_CONNECTIONS and self._connections.total() < _half_of_the_files()
 
+    @property
+    def connections(self) -> int:
+        return self._connections.total()
+
     def came(self, uid: int) -> None:
         self._connections[uid] += 1
 

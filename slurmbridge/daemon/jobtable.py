@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from slurmbridge.lang.arrays import contains
 from slurmbridge.lifecycle import arrays
 from slurmbridge.model.job import Job, Step
-from slurmbridge.model.states import JobFlag
+from slurmbridge.model.states import JobFlag, JobState
 
 
 def is_over(job: Job) -> bool:
@@ -36,6 +36,7 @@ class JobTable:
         self._steps: dict[int, dict[int, Step]] = defaultdict(dict)
         self._open: Counter[tuple[str, str, str]] = Counter()  # (user, account, QOS) -> jobs not ended, tasks counted
         self._waiting: set[int] = set()  # pending with a dependency
+        self.counted: Counter[tuple[JobState, tuple[str, ...]]] = Counter()  # state, partitions; tasks counted
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -73,9 +74,16 @@ class JobTable:
         return before
 
     def _count(self, job: Job | None, sign: int) -> None:
-        if job is not None and not is_over(job):
+        if job is None:
+            return
+        tasks = arrays.count(job.tasks) if job.tasks else 1
+        kind = (job.state, job.spec.partitions)
+        self.counted[kind] += sign * tasks
+        if not self.counted[kind]:
+            del self.counted[kind]
+        if not is_over(job):
             key = (job.spec.user, job.spec.account, job.spec.qos)
-            self._open[key] += sign * (arrays.count(job.tasks) if job.tasks else 1)
+            self._open[key] += sign * tasks
             if not self._open[key]:
                 del self._open[key]
 

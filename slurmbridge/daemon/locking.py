@@ -10,9 +10,11 @@ from slurmbridge.errors import BridgeError
 
 
 class Lock:
-    """Held from `take` until the process is gone. STATE/daemon.pid holds pid and start time."""
+    """Held from `take` until the process is gone. STATE/daemon.pid holds pid, start time, and the socket's path where it
+    is not the usual one."""
 
-    def __init__(self, state: str) -> None:
+    def __init__(self, state: str, socket: str = "") -> None:
+        self._socket = socket
         self._path = os.path.join(state, "daemon.lock")
         self._pid_file = os.path.join(state, "daemon.pid")
         self._fd = -1
@@ -28,7 +30,7 @@ class Lock:
         started = text[text.rindex(")") + 2 :].split()[19]
         temporary = self._pid_file + ".new"
         with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644), "w") as stream:
-            stream.write(f"{os.getpid()} {started}\n")
+            stream.write(f"{os.getpid()} {started} {self._socket}".rstrip() + "\n")
         os.replace(temporary, self._pid_file)
 
     def release(self) -> None:

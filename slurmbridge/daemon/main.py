@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import importlib.metadata
 import logging
 import os
 import signal
@@ -20,7 +21,9 @@ from slurmbridge.daemon import configuration
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.locking import Lock
 from slurmbridge.daemon.memory import Memory
+from slurmbridge.daemon.metrics import Metrics, Planned
 from slurmbridge.daemon.names import Names
+from slurmbridge.daemon.page import Pages
 from slurmbridge.daemon.planning import Planning
 from slurmbridge.daemon.server import Connection, Service
 from slurmbridge.lang.slurm_conf import why_without_effect
@@ -41,7 +44,8 @@ BACKLOG = 512
 
 
 def run(
-    *, slurm_conf: str | None, state: str, detach: bool, ready_fd: int | None, site: str | None = None
+    *, slurm_conf: str | None, state: str, detach: bool, ready_fd: int | None, site: str | None = None,
+    socket: str | None = None, metrics: str | None = None,
 ) -> int:  # fmt: skip
     """Serve; returns the exit status. BridgeError: it did not come up, with the reason."""
     os.umask(0o022)
@@ -51,12 +55,12 @@ def run(
         format="[%(asctime)s] %(levelname)s %(message)s",
         datefmt="%Y-%m-%dT%H:%M:%S",
     )
-    lock = Lock(state)
+    lock = Lock(state, socket or "")
     lock.take()
     runtime = LocalRuntime(state)
     try:
         config = configuration.read(slurm_conf, site)
-        daemon = Daemon(config, slurm_conf, state, runtime, site)
+        daemon = Daemon(config, slurm_conf, state, runtime, site, socket, metrics)
         asyncio.run(daemon.serve(ready_fd))
     finally:
         runtime.close()
@@ -83,11 +87,13 @@ class Daemon:
         conf_path: str | None,
         state: str,
         runtime: LocalRuntime,
-        site_path: str | None = None,
+        site_path: str | None,
+        socket: str | None,
+        metrics: str | None,
     ) -> None:
-        self.site_path = site_path
+        self.site_path, self.metrics = site_path, metrics
         self.config, self.conf_path, self.state, self.runtime = config, conf_path, state, runtime
-        self.socket_path = socket_path(state)
+        self.socket_path = socket or socket_path(state)
         self.stopping = asyncio.Event()
         self.end_jobs = False
 
@@ -103,6 +109,7 @@ class Daemon:
             await self.runtime.start(controller.running.on_report, self.config, daemon_addr=f"unix:{self.socket_path}")
             await controller.running.adopt()
             self.planning.start()
+            pages = await self._listen_for_metrics(store)
             server = await self._listen()
             tasks = [loop.create_task(self._every(PURGE_EVERY_S, controller.purge))]
             tasks.append(loop.create_task(self._every(SAMPLE_EVERY_S, controller.sample)))
@@ -128,6 +135,8 @@ class Daemon:
                 server.close()
             for task in tasks:
                 task.cancel()
+            if pages is not None:
+                pages.close()
             controller.mailer.stop()
             await self.planning.stop()
             await self.runtime.stop(end_jobs=self.end_jobs)
@@ -173,6 +182,17 @@ class Daemon:
         return await asyncio.get_running_loop().create_unix_server(
             lambda: Connection(self.service), sock=sock, backlog=BACKLOG
         )
+
+    async def _listen_for_metrics(self, store: SqliteStore) -> asyncio.Server | None:
+        if self.metrics is None:
+            return None
+        memory, planning = self.controller.memory, self.planning
+        found = Metrics(
+            memory, planned=lambda: Planned(planning.cycles, planning.failures, planning.cycles_s, planning.last_cycle_s),
+            commits=lambda: store.commits, is_healthy=lambda: store.healthy,
+            connections=lambda: self.service.crowd.connections, version=importlib.metadata.version("slurmbridge"),
+        )  # fmt: skip
+        return await Pages({"/metrics": found.page, "/healthz": lambda: ("text/plain", "ok\n")}).listen(self.metrics)
 
     def _tell_ready(self, ready_fd: int | None) -> None:
         if ready_fd is not None:

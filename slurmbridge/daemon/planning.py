@@ -46,8 +46,8 @@ class Planning:
         self._wakeup = asyncio.Event()
         self._hurry = asyncio.Event()
         self.plans = self._plans = Plans(clock, self._wake)
-        self.cycles = 0
-        self.last_cycle_s = 0.0
+        self.cycles = self.failures = 0
+        self.last_cycle_s = self.cycles_s = 0.0
         self._wake_at: float | None = None
         self._estimates: deque[_Estimate] = deque()
         self._curious: list[asyncio.Future[tuple[Factors, ...]]] = []
@@ -113,6 +113,7 @@ class Planning:
                 await self._cycle()
             except Exception:  # whatever broke: a daemon that no longer plans would be worse than a late plan
                 log.exception("event=planner.failed")
+                self.failures += 1
                 await self._end_worker()
                 self._plans.whole = True
                 self._wakeup.set()
@@ -148,6 +149,7 @@ class Planning:
         began = time.monotonic()
         plan = frames.decode_plan(await self._ask(worker, frames.encode_request(self._plans.delta(), self._clock())))
         self.last_cycle_s = time.monotonic() - began
+        self.cycles_s += self.last_cycle_s
         self.cycles += 1
         self._plans.core.memory.tally.cycle(plan)
         self._wake_at = plan.wake_at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
@@ -21,11 +22,13 @@ Key = TypeVar("Key")
 
 
 class Tally:
-    """`reset` forgets all but how many jobs were ever backfilled."""
+    """`reset` forgets all but what was counted `ever`."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._ever = 0
+        self.ever: Counter[str] = Counter()  # what happened to jobs
+        self.ever_served, self.ever_busy_s = 0, 0.0
         self.open = 0  # commands in hand
         self.user_name: Callable[[int], str] = str
         self.reset()
@@ -41,15 +44,19 @@ class Tally:
     # ---- what happens ----
 
     def submitted(self, tasks: int) -> None:
-        self._jobs["submitted"] += tasks
+        self._job_events("submitted", tasks)
 
     def moved(self, before: Job | None, after: Job) -> None:
         """A job's record changed."""
         if after.state is JobState.RUNNING and (before is None or before.state is JobState.PENDING):
-            self._jobs["started"] += 1
+            self._job_events("started")
         elif after.is_finished and before is not None and not before.is_finished:
             kind = "failed" if after.state in _FAILED else "canceled" if after.state in _CANCELED else "completed"
-            self._jobs[kind] += 1
+            self._job_events(kind)
+
+    def _job_events(self, kind: str, number: int = 1) -> None:
+        self._jobs[kind] += number
+        self.ever[kind] += number
 
     def cycle(self, plan: Plan) -> None:
         """A planning cycle is over."""
@@ -66,6 +73,8 @@ class Tally:
     def request(self, kinds: Iterable[tuple[str, int]], uid: int, seconds: float) -> None:
         """A request of this user was served; `kinds`: the messages that ask for the same work in Slurm."""
         micros = max(1, round(seconds * 1e6))
+        self.ever_served += 1
+        self.ever_busy_s += seconds
         for kind in kinds:
             for sums in (self._messages.setdefault(kind, [0, 0]), self._users.setdefault(uid, [0, 0])):
                 sums[0] += 1

@@ -54,6 +54,11 @@ class SqliteStore:
     def healthy(self) -> bool:
         return self._writer.healthy
 
+    @property
+    def commits(self) -> int:
+        """Since it was opened."""
+        return self._writer.commits
+
     def load(self, recent_since: float) -> Loaded:
         with self._reading() as connection:
             return queries.load(connection, recent_since)

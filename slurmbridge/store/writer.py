@@ -51,6 +51,7 @@ class Writer:
         self._wake = threading.Condition()
         self._closing = False
         self._healthy = True
+        self.commits = 0
         self._connection: Connection | None = None
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -199,6 +200,7 @@ class Writer:
                 self._forget_connection()
             return error
         self._known = batch.known
+        self.commits += 1
         self._committed()
         return None
 

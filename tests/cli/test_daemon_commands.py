@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -142,3 +144,26 @@ def test_the_overflow_user_has_no_daemon(open_prefix: Path, tmp_path: Path) -> N
     answer = subprocess.run([*argv, "--state", "/tmp/of-nobody"], capture_output=True, text=True, cwd="/")
     assert answer.returncode == 1
     assert "the overflow user" in answer.stderr
+
+
+def test_figures_are_told_where_the_administrator_says_so(daemon: throwaway.Throwaway) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        words = ["slurmbridge", "up", "--slurm-conf", daemon.conf, "--state", daemon.place.state, "--detach"]
+        answer = daemon.run([*words, f"--metrics=127.0.0.1:{port}"])
+        assert answer.returncode == 1 and f"--metrics=127.0.0.1:{port}: " in answer.stderr
+    assert daemon.run([*words, f"--metrics=127.0.0.1:{port}"]).returncode == 0
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        text = page.read().decode()
+    assert 'slurmbridge_nodes{state="idle"} 2\n' in text and "slurmbridge_store_commits_total " in text
+
+
+def test_a_socket_elsewhere_is_refused_on_virtual_nodes(daemon: throwaway.Throwaway) -> None:
+    answer = daemon.run(["slurmbridge", "up", "--socket", "x"])
+    assert answer.returncode == 1 and "--socket goes with --kube alone" in answer.stderr
+
+
+def test_a_socket_elsewhere_is_found_by_the_state_folder(tmp_path: Path) -> None:
+    (tmp_path / "daemon.pid").write_text("1 1 /run/a b/socket\n")
+    assert instance.locate(str(tmp_path)).socket == "/run/a b/socket"
+    assert instance.intended(str(tmp_path)).socket == f"{tmp_path}/socket"
