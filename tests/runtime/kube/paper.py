@@ -20,7 +20,7 @@ import kubernetes.client
 from slurmbridge.runtime.kube.api import Api
 
 Object = dict[str, Any]
-KINDS = ("pods", "services", "nodes", "events")
+KINDS = ("pods", "services", "nodes", "events", "namespaces")
 
 
 class Paper:
@@ -212,7 +212,7 @@ def paper_cluster() -> Iterator[tuple[Paper, Callable[[], Api]]]:
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else {}
             words = parts.path.split("/")
-            kind = next((word for word in words if word in KINDS), "")
+            kind = next((word for word in words[::-1] if word in KINDS), "")
             name = words[-1] if words[-1] != kind else ""
             failed = paper.fail(self.command, parts.path)
             if failed is not None:

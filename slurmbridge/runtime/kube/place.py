@@ -1,0 +1,166 @@
+"""Which cluster is it, in which namespace do jobs live, what may the daemon do there, and how do pods reach it?
+
+All of it is found out once, before the daemon serves: what would keep jobs from running is an error then, with the name of
+what is missing. Follows "Accessing the API from a Pod", "Organizing Cluster Access Using kubeconfig Files" and
+SelfSubjectAccessReview of the Kubernetes documentation. Blocks.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import socket
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from urllib.parse import urlsplit
+
+import kubernetes.config
+import msgspec
+
+from slurmbridge.errors import RuntimeFault
+from slurmbridge.manifest.rights import RIGHTS, Right, Where
+from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.faults import ApiFault, Kind
+
+OWN_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+OWN_SERVER = "KUBERNETES_SERVICE_HOST"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+IMAGE_VOLUMES = (1, 35)
+"""From this release on a cluster has them without being asked to."""
+THREADS = 8
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster that answers."""
+
+    api: Api
+    namespace: str
+    inside: bool  # we run in a pod of it
+    release: tuple[int, int]
+
+    @property
+    def has_image_volumes(self) -> bool:
+        return self.release >= IMAGE_VOLUMES
+
+
+def find(kubeconfig: str | None, namespace: str | None) -> Place:
+    """The cluster of a file, of the pod that we run in, or of the user's own file. RuntimeFault: there is none, or it does
+    not answer."""
+    inside = kubeconfig is None and OWN_SERVER in os.environ and os.path.exists(OWN_NAMESPACE)
+    if kubeconfig is not None and not os.path.isfile(kubeconfig):
+        raise RuntimeFault(f"{kubeconfig}: no such file")
+    api = Api.find(kubeconfig)
+    try:
+        release = _release(api)
+        chosen = namespace or _namespace(kubeconfig, inside)
+        _seek(api, chosen)
+    except ApiFault as fault:
+        api.close()
+        raise RuntimeFault(f"the cluster at {api.server} is of no use: {fault.message}") from fault
+    except RuntimeFault:
+        api.close()
+        raise
+    return Place(api=api, namespace=chosen, inside=inside, release=release)
+
+
+def _release(api: Api) -> tuple[int, int]:
+    said: dict[str, Any] = msgspec.json.decode(api.get("/version"))
+    numbers = [re.match(r"\d*", str(said.get(word, ""))) for word in ("major", "minor")]
+    major, minor = (int(found.group() or 0) if found else 0 for found in numbers)
+    return major, minor
+
+
+def _namespace(kubeconfig: str | None, inside: bool) -> str:
+    """That of our pod, or of the context in use; "default" where none is said."""
+    if inside:
+        with open(OWN_NAMESPACE, encoding="utf-8") as file:
+            return file.read().strip()
+    _, context = kubernetes.config.list_kube_config_contexts(kubeconfig)  # type: ignore[no-untyped-call]
+    return str(context.get("context", {}).get("namespace") or "default")
+
+
+def _seek(api: Api, namespace: str) -> None:
+    """Whether it is there, as far as we may know."""
+    try:
+        api.get(f"/api/v1/namespaces/{namespace}")
+    except ApiFault as fault:
+        if fault.kind is Kind.GONE:
+            raise RuntimeFault(f"the cluster at {api.server} has no namespace {namespace}") from fault
+        if fault.kind is not Kind.FORBIDDEN:
+            raise
+
+
+# ---- rights
+
+
+class Lack(msgspec.Struct, frozen=True, kw_only=True):
+    """Verbs that we may not use though something needs them."""
+
+    right: Right
+    verbs: tuple[str, ...]
+
+    def __str__(self) -> str:
+        name = f"{self.right.resource}.{self.right.group}" if self.right.group else self.right.resource
+        where = "in all namespaces" if self.right.where is Where.CLUSTER else "in the namespace of jobs"
+        return f"{', '.join(self.verbs)} of {name} {where} ({self.right.why})"
+
+
+def lacks(place: Place, rights: Sequence[Right] = RIGHTS) -> list[Lack]:
+    """What we may not do. ApiFault: nobody can tell."""
+    asked = [(right, verb) for right in rights for verb in right.verbs]
+    with ThreadPoolExecutor(THREADS) as pool:
+        allowed = list(pool.map(lambda each: _may(place, *each), asked))
+    missing = {each for each, yes in zip(asked, allowed, strict=True) if not yes}
+    found = []
+    for right in rights:
+        verbs = tuple(verb for verb in right.verbs if (right, verb) in missing)
+        if verbs:
+            found.append(Lack(right=right, verbs=verbs))
+    return found
+
+
+def check(place: Place) -> list[Lack]:
+    """Of those that jobs can do without; RuntimeFault: others are missing too."""
+    found = lacks(place)
+    needed = [lack for lack in found if not lack.right.without]
+    if needed:
+        named = "; ".join(map(str, needed))
+        raise RuntimeFault(f"rights are missing at {place.api.server}, namespace {place.namespace}: {named}")
+    return found
+
+
+def _may(place: Place, right: Right, verb: str) -> bool:
+    resource, _, part = right.resource.partition("/")
+    attributes = {"verb": verb, "group": right.group, "resource": resource}
+    if part:
+        attributes["subresource"] = part
+    if right.where is Where.JOBS:
+        attributes["namespace"] = place.namespace
+        if resource == "namespaces":
+            attributes["name"] = place.namespace
+    body = {
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }  # fmt: skip
+    answer: dict[str, Any] = msgspec.json.decode(place.api.create(REVIEWS, body))
+    return bool(answer.get("status", {}).get("allowed"))
+
+
+# ---- our own address
+
+
+def own_address(server: str) -> str:
+    """Of the interface over which we reach the API server; empty: nobody else reaches that one."""
+    parts = urlsplit(server)
+    try:
+        family, kind, _, _, target = socket.getaddrinfo(
+            parts.hostname, parts.port or 443, type=socket.SOCK_DGRAM
+        )[0]  # fmt: skip
+        with socket.socket(family, kind) as probe:
+            probe.connect(target)
+            address = str(probe.getsockname()[0]).partition("%")[0]
+    except OSError:
+        return ""
+    return "" if ipaddress.ip_address(address).is_loopback else address
