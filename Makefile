@@ -4,7 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python3
 UNIT := not slow and not root and not processes
 PURE := $(addprefix tests/,lang sched submit fields wire lifecycle manifest conf commands)
-SOURCES := slurmbridge tests integration docs setup.py
+SOURCES := slurmbridge tests integration docs k8s setup.py
 
 .PHONY: help setup demo test check check-code unit unit-pure unit-rest format integration scenario bench soak replay docs lock clean
 .DEFAULT_GOAL := help

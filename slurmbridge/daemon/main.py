@@ -106,10 +106,10 @@ class Daemon:
         try:
             self._compose(store)
             controller = self.controller
+            pages = await self._listen_for_metrics(store)  # before anything runs: the address may be taken
             await self.runtime.start(controller.running.on_report, self.config, daemon_addr=f"unix:{self.socket_path}")
             await controller.running.adopt()
             self.planning.start()
-            pages = await self._listen_for_metrics(store)
             server = await self._listen()
             tasks = [loop.create_task(self._every(PURGE_EVERY_S, controller.purge))]
             tasks.append(loop.create_task(self._every(SAMPLE_EVERY_S, controller.sample)))
