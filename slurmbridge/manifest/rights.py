@@ -61,11 +61,19 @@ RIGHTS: Final[tuple[Right, ...]] = (
         why="nodes, their size, devices and health",
     ),
     Right(
+        where=Where.CLUSTER, resource="nodes", verbs=("patch",), why="a drained node is cordoned, so that nobody uses it",
+        without="nodes that are drained here are still used by others",
+    ),
+    Right(
+        where=Where.CLUSTER, resource="pods", verbs=("list", "watch"), why="what others hold on the nodes",
+        without="jobs are placed where pods of others have taken the room, and then fail to start",
+    ),
+    Right(
         where=Where.CLUSTER, group="authentication.k8s.io", resource="tokenreviews", verbs=("create",),
         why="pods prove by their token which run they are of",
     ),
 )  # fmt: skip
-"""What runs with these may do nothing else: no secrets, no exec, no writing outside the jobs' namespace."""
+"""What runs with these may do nothing else: no secrets, no exec, no writing outside the jobs' namespace but to nodes."""
 
 
 EVERYBODYS: Final = frozenset({("create", "authorization.k8s.io", "selfsubjectaccessreviews")})

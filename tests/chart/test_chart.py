@@ -97,6 +97,11 @@ def test_rights_are_bound_to_the_daemon_alone(values: dict[str, Any]) -> None:
         assert bound["metadata"].get("namespace") == one(values, role)["metadata"].get("namespace")
 
 
+def test_a_site_may_keep_its_nodes_to_itself() -> None:
+    verbs = [verb for rule in one({"jobs": {"cordonNodes": False}}, "ClusterRole")["rules"] for verb in rule["verbs"]]
+    assert "patch" not in verbs
+
+
 def test_rights_over_pods_are_in_the_namespace_of_the_jobs() -> None:
     assert one(FULL, "Role")["metadata"]["namespace"] == one(FULL, "RoleBinding")["metadata"]["namespace"] == "jobs"
     assert one(FULL, "ServiceAccount")["metadata"]["namespace"] == "slurmbridge"

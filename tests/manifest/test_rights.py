@@ -43,7 +43,7 @@ def test_a_request_is_read_as_an_api_server_reads_it(
 
 
 def test_no_row_of_the_table_says_what_another_says() -> None:
-    keys = [(right.where, right.group, right.resource) for right in RIGHTS]
+    keys = [(right.where, right.group, right.resource, verb) for right in RIGHTS for verb in right.verbs]
     assert len(keys) == len(set(keys))
 
 
@@ -56,14 +56,19 @@ def test_a_right_is_least(right: Right) -> None:
     assert not {"escalate", "bind", "impersonate", "deletecollection", "update"} & set(right.verbs)
 
 
-def test_nothing_is_written_outside_the_namespace_of_the_jobs() -> None:
+def test_nothing_is_written_outside_the_namespace_of_the_jobs_but_that_a_node_is_drained() -> None:
     writing = {"create", "delete", "patch", "update"}
-    outside = {right.resource for right in RIGHTS if right.where is Where.CLUSTER and writing & set(right.verbs)}
-    assert outside == {"tokenreviews"}
+    outside = {
+        (verb, right.resource)
+        for right in RIGHTS
+        if right.where is Where.CLUSTER
+        for verb in writing & set(right.verbs)
+    }
+    assert outside == {("create", "tokenreviews"), ("patch", "nodes")}
 
 
 def test_a_right_in_a_namespace_is_none_in_all() -> None:
-    everywhere = asked("DELETE", "/api/v1/pods/a")
+    everywhere = asked("GET", "/api/v1/services")
     assert not any(covers(right, everywhere) for right in RIGHTS) and not is_allowed(everywhere)
 
 
