@@ -69,7 +69,11 @@ def test_pods_are_accepted_where_the_restricted_level_is_enforced(
     space.cluster.kubectl("label", "namespace", space.name, "pod-security.kubernetes.io/enforce=restricted")
     made = objects(nodes, site(space, supervisor=way))
     assert made.service is not None
-    for manifest in (*made.pods, made.service, holder(nodes[0], 0, PodTemplate(), site(space, supervisor=way))):
+    for manifest in (
+        *made.pods,
+        made.service,
+        holder((nodes[0], 0), "nvidia.com/gpu", PodTemplate(), site(space, supervisor=way)),
+    ):
         accepted(api, space, manifest)
 
 

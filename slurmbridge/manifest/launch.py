@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from slurmbridge.manifest.environment import batch_env, job_env, task_counts, wants_login
 from slurmbridge.manifest.pod_container import wish_of
-from slurmbridge.model.cluster import ClusterConfig, Node, Partition
+from slurmbridge.manifest.pod_resources import resource_of
+from slurmbridge.model.cluster import ClusterConfig, Device, Node, Partition
 from slurmbridge.model.job import DeviceShare, GpuScope, Job, NodeShare
 from slurmbridge.model.run import Launch, LaunchNode, RunKey
 from slurmbridge.model.units import NO_TASK, UNLIMITED
@@ -120,8 +121,12 @@ def _by_task(job: Job, share: NodeShare) -> NodeShare:
     return replace(share, devices=tuple(ordered))
 
 
+_UNKNOWN = Device()
+
+
 def _launch_node(rank: int, share: NodeShare, tasks: int, node: Node | None, address: tuple[str, str]) -> LaunchNode:
-    files = {device.index: device.file for device in node.conf.devices} if node is not None else {}
+    known = {device.index: device for device in node.conf.devices} if node is not None else {}
+    devices = [known.get(device.index, _UNKNOWN) for device in share.devices]
     return LaunchNode(
         rank=rank,
         node=share.node,
@@ -130,7 +135,8 @@ def _launch_node(rank: int, share: NodeShare, tasks: int, node: Node | None, add
         memory_mib=share.memory_mib,
         tasks=tasks,
         devices=tuple((device.index, device.milli, device.mib) for device in share.devices),
-        device_files=tuple(files.get(device.index, "") for device in share.devices),
+        device_files=tuple(device.file for device in devices),
+        device_resources=tuple(resource_of(device) for device in devices),
         topology=address,
     )
 

@@ -6,21 +6,20 @@ an object that is there already is the one that is meant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
-from slurmbridge.manifest import pod_names, pod_volumes
+from slurmbridge.manifest import pod_devices, pod_names, pod_volumes
 from slurmbridge.manifest.pod_container import Settled
-from slurmbridge.manifest.pod_resources import VISIBLE, device_env, resources, shm_mib
+from slurmbridge.manifest.pod_limits import Limiter, limiter_of
+from slurmbridge.manifest.pod_resources import VISIBLE, device_env, parts_of, resources, shm_mib
 from slurmbridge.manifest.pod_security import container_context, pod_context
-from slurmbridge.manifest.pod_site import PROGRAM, PYTHON, TOKEN_FILE, PodSite
+from slurmbridge.manifest.pod_site import PROGRAM, PYTHON, STAYS, TOKEN_FILE, PodSite
 from slurmbridge.model.pods import Json, Manifest, PodTemplate
 from slurmbridge.model.run import Launch, LaunchNode
 
 MAIN = "job"
-STAYS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-"""Taints of a node that is silent: whether its pods go is decided here, not by a timer of the cluster."""
 
 
 class RunObjects(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,15 +36,14 @@ def build(
     container: Settled,
     *,
     devices: Sequence[tuple[str, ...]] = (),
-    kinds: Mapping[str, Mapping[int, str]] | None = None,
 ) -> RunObjects:
-    """`devices`: of each rank the UUIDs of the devices it shares, in their order; `kinds`: node -> index -> type."""
+    """`devices`: of each rank the ids of the devices it shares, in their order."""
     hosts = pod_names.host_names([node.node for node in launch.nodes])
     is_gang = len(launch.nodes) > 1
     pods = tuple(
         pod_names.sealed(
             _pod(launch, node, template, site, container, hosts[node.rank], is_gang,
-                 devices[node.rank] if devices else (), (kinds or {}).get(node.node)),
+                 devices[node.rank] if devices else ()),
             launch.epoch,
         )
         for node in launch.nodes
@@ -61,11 +59,12 @@ def _pod(
     container: Settled,
     host: str,
     is_gang: bool,
-    uuids: tuple[str, ...],
-    kinds: Mapping[int, str] | None,
+    given: tuple[str, ...],
 ) -> Manifest:
     key = launch.key
-    amounts = resources(node, template, site, kinds)
+    amounts = resources(node, template, site)
+    parts = parts_of(node)
+    limiter = limiter_of(template.gpu_sharing, parts)
     has_scratch = pod_volumes.needs_scratch(template, container)
     spec: Manifest = {
         "nodeName": site.kube_nodes.get(node.node, node.node),
@@ -75,10 +74,11 @@ def _pod(
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": launch.kill_wait_s + site.grace_s,
         "securityContext": pod_context(template, uid=launch.uid, gid=launch.gid, groups=launch.groups),
-        "tolerations": [{"key": taint, "operator": "Exists", "effect": "NoExecute"} for taint in STAYS]
-        + list(template.tolerations),
-        "containers": [_container(launch, node, template, site, container, amounts, uuids)],
-        "volumes": pod_volumes.volumes(template, site, shm_mib(node, template), has_scratch=has_scratch),
+        "tolerations": [*STAYS, *template.tolerations],
+        "containers": [_container(launch, node, template, site, container, amounts, given, limiter)],
+        "volumes": pod_volumes.volumes(
+            template, site, shm_mib(node, template), has_scratch=has_scratch, limiter=limiter
+        ),
         **_network(launch, template, site, host, is_gang),
     }
     before = pod_volumes.init_containers(template, site, amounts)
@@ -94,6 +94,7 @@ def _pod(
         pod_names.JOB_NAME: launch.job_name, pod_names.USER: launch.user, pod_names.ACCOUNT: launch.account,
         pod_names.PARTITION: launch.partition, pod_names.COMMENT: launch.comment,
         pod_names.RANKS: str(len(launch.nodes)),
+        pod_devices.SHARES: pod_devices.told(pod_devices.slots_of(node), given) if parts else "",
     }  # fmt: skip
     return {
         "apiVersion": "v1",
@@ -111,10 +112,10 @@ def _pod(
 
 def _container(
     launch: Launch, node: LaunchNode, template: PodTemplate, site: PodSite, container: Settled, amounts: Manifest,
-    uuids: tuple[str, ...],
+    given: tuple[str, ...], limiter: Limiter,
 ) -> Manifest:  # fmt: skip
-    pinned = device_env(node, uuids)
-    own: list[Json] = [variable for variable in template.env if variable.get("name") != VISIBLE]
+    pinned = {**device_env(node, given), **limiter.env(parts_of(node))}
+    own: list[Json] = [variable for variable in template.env if variable.get("name") not in {VISIBLE, *pinned}]
     own += [{"name": name, "value": value} for name, value in pinned.items()]
     return {
         "name": MAIN,
@@ -126,7 +127,9 @@ def _container(
         "securityContext": container_context(template, read_only=container.read_only),
         "terminationMessagePolicy": "File",
         "volumeMounts": pod_volumes.mounts(
-            template, container.mounts, has_scratch=pod_volumes.needs_scratch(template, container)
+            template,
+            (*limiter.mounts, *container.mounts),
+            has_scratch=pod_volumes.needs_scratch(template, container),
         ),
         "workingDir": "/",  # a runtime makes a working directory that is missing, as root; the supervisor changes to it
     }

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
+from slurmbridge.manifest.pod_limits import limiter_of
+from slurmbridge.manifest.pod_resources import parts_of
 from slurmbridge.model.run import Launch, LaunchNode
 
 OF_THE_CONTAINER = re.compile(r"HOSTNAME|KUBERNETES_.*|NVIDIA_.*")
@@ -20,16 +22,24 @@ OF_THE_SYSTEM = re.compile(r"PATH|LD_.*")
 SEEN = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 
 
-def in_pods(launch: Launch, host_names: Iterable[str], *, host_software: bool, named: frozenset[str]) -> Launch:
+def in_pods(
+    launch: Launch, host_names: Iterable[str], *, host_software: bool, named: frozenset[str], gpu_sharing: str = "none"
+) -> Launch:
     """The launch as supervisors in pods need it. `named`: variables of the submission that the job insists on."""
+    limiter = limiter_of(gpu_sharing, [part for node in launch.nodes for part in parts_of(node)])
     first = next(iter(host_names))
     nodes = tuple(_renumbered(node) for node in launch.nodes)
-    env = {name: value for name, value in launch.env if _passes(name, host_software, named)}
+    env = {
+        name: value
+        for name, value in launch.env
+        if _passes(name, host_software, named) and not limiter.kept.fullmatch(name)
+    }
+    env.update(limiter.job_env)
     env["HOSTNAME"] = first
     if nodes and nodes[0].devices:
         seen = ",".join(str(index) for index, _, _ in nodes[0].devices)
         env.update({name: seen for name in SEEN if name in env})
-    return replace(launch, nodes=nodes, env=tuple(env.items()))
+    return replace(launch, nodes=nodes, env=tuple(env.items()), base_env=(*launch.base_env, *limiter.job_env))
 
 
 def _passes(name: str, host_software: bool, named: frozenset[str]) -> bool:

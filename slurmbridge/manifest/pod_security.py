@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from slurmbridge.manifest.pod_limits import LIMITERS
 from slurmbridge.model.pods import Json, Manifest, PodTemplate
 
 OF_CONTAINERS = frozenset(
@@ -101,6 +102,8 @@ def _departures(template: PodTemplate, supervisor: str) -> Iterator[tuple[str, s
             yield f"volumes {volume.get('name')}", f"{kind} is no kind of volume of the restricted level"
     if supervisor == "hostPath":
         yield "supervisor hostPath", "the supervisor's folder of the nodes is mounted"
+    for folder in LIMITERS[template.gpu_sharing].departing:
+        yield f"gpuSharing {template.gpu_sharing}", f"{folder} of the nodes is mounted where jobs share devices"
     if context.get("privileged"):
         yield "securityContext privileged", "containers have all rights on their node"
     if context.get("allowPrivilegeEscalation"):

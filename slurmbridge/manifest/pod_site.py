@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from slurmbridge.model.pods import Manifest
+
 ROOT = "/opt/slurmbridge"
 """Where a pod has the supervisor: always the same place, as its Python names its own loader by the whole path."""
 PYTHON = f"{ROOT}/bin/python3"
@@ -16,6 +18,11 @@ PROGRAM = f"{ROOT}/lib/slurmbridge/supervisor/pod.py"
 TOKENS = "/var/run/secrets/slurmbridge"
 TOKEN_FILE = f"{TOKENS}/token"
 AUDIENCE = "slurmbridge"
+STAYS: tuple[Manifest, ...] = tuple(
+    {"key": f"node.kubernetes.io/{taint}", "operator": "Exists", "effect": "NoExecute"}
+    for taint in ("not-ready", "unreachable")
+)
+"""Tolerations of a node that is silent: whether its pods go is decided here, not by a timer of the cluster."""
 
 
 class PodSite(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +36,5 @@ class PodSite(msgspec.Struct, frozen=True, kw_only=True):
     supervisor_path: str = ROOT  # on the nodes, with hostPath
     cluster_domain: str = "cluster.local"
     gpu_resource: str = "nvidia.com/gpu"
-    slice_resources: Mapping[str, str] = {}  # type of a slice as gres.conf names it -> its resource: mig-1g.10gb
     kube_nodes: Mapping[str, str] = {}  # our name of a node -> the cluster's, where the two differ
     grace_s: int = 15  # beyond the time that a job's own processes are given to end

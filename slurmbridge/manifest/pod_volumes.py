@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from slurmbridge.manifest.pod_container import READ_ONLY, Settled
+from slurmbridge.manifest.pod_limits import NONE, Limiter
 from slurmbridge.manifest.pod_security import container_context
 from slurmbridge.manifest.pod_site import AUDIENCE, PYTHON, ROOT, TOKENS, PodSite
 from slurmbridge.model.pods import Manifest, PodTemplate
@@ -36,7 +37,7 @@ def needs_scratch(template: PodTemplate, container: Settled) -> bool:
 
 
 def volumes(
-    template: PodTemplate, site: PodSite, shm_mib: int | None, *, has_scratch: bool = False
+    template: PodTemplate, site: PodSite, shm_mib: int | None, *, has_scratch: bool = False, limiter: Limiter = NONE
 ) -> list[Manifest]:  # fmt: skip
     shm: Manifest = {"medium": "Memory"}
     if shm_mib is not None:
@@ -45,8 +46,9 @@ def volumes(
     return [
         {"name": SUPERVISOR, **supervisor_volume(template, site)},
         {"name": TOKEN, "projected": {"sources": [{"serviceAccountToken": token}], "defaultMode": 0o444}},
-        {"name": SHM, "emptyDir": shm},
+        {"name": SHM, **(limiter.shm or {"emptyDir": shm})},
         *([{"name": SCRATCH, "emptyDir": {}}] if has_scratch else ()),
+        *limiter.volumes,
         *template.volumes,
     ]
 

@@ -23,6 +23,7 @@ class LaunchNode(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int = 1
     devices: tuple[tuple[int, int, int], ...] = ()  # (index, milli, mib)
     device_files: tuple[str, ...] = ()
+    device_resources: tuple[str, ...] = ()  # by which pods ask for each; empty: the cluster's usual one
     topology: tuple[str, str] = ("", "")  # address and pattern; empty: the node's name
 
 

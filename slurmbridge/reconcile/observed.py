@@ -6,10 +6,14 @@ Made from the cluster's objects in `runtime.kube`; nothing here knows an API. Ti
 from __future__ import annotations
 
 import enum
+from typing import TypeAlias
 
 import msgspec
 
 from slurmbridge.model.run import RunKey
+
+Share: TypeAlias = tuple[tuple[str, int], str]
+"""A part of a device: the slot (node, index) of the planner, and the device's id."""
 
 
 class Life(enum.Enum):
@@ -58,6 +62,8 @@ class SeenPod(msgspec.Struct, frozen=True, kw_only=True):
     event: str = ""  # reason of the last warning about it: FailedMount, ...
     event_message: str = ""
     last_words: str = ""  # what the supervisor left for whom finds its container ended
+    shares: tuple[Share, ...] = ()  # of which devices it has a part
+    title: str = ""  # what it is in words, where it is no rank of a run
 
     @property
     def is_dead(self) -> bool:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 import msgspec
 
 from slurmbridge.model.run import RunKey
-from slurmbridge.reconcile.observed import Life, SeenPod, SeenService
+from slurmbridge.reconcile.observed import Life, SeenPod, SeenService, Share
 
 
 class Goal(enum.Enum):
@@ -48,6 +48,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     spec_hash: str
+    shares: tuple[Share, ...] = ()  # of which devices a pod has a part
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,6 +36,7 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     start: float = 600.0  # whatever the cause
     refusal: float = 10.0  # of creation: a service account or a quota that comes a little later
     outage: float = 600.0  # an API server that does not take it
+    device: float = 20.0  # a device to hold that another pod still has
 
 
 AT_ONCE = "at once"
@@ -145,7 +146,8 @@ def _signs(pod: SeenPod, now: float, patience: Patience) -> Iterator[tuple[int, 
 
 
 def _trouble(pod: SeenPod, why: str, text: str) -> Trouble:
-    return Trouble(why=why, message=f"rank {pod.rank} on {pod.node}: {text}", rank=pod.rank, node=pod.node)
+    who = pod.title or f"rank {pod.rank}"
+    return Trouble(why=why, message=f"{who} on {pod.node}: {text}", rank=pod.rank, node=pod.node)
 
 
 # Creation that the API server does not accept: by the kinds of its faults (`runtime.kube.faults`)

@@ -6,15 +6,19 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from slurmbridge.lang.containers import Bind
-from slurmbridge.manifest import pod_names
+from slurmbridge.manifest import pod_devices, pod_names
 from slurmbridge.manifest.pod import RunObjects, build
 from slurmbridge.manifest.pod_container import Settled
-from slurmbridge.manifest.pod_devices import holder, uuids_of
 from slurmbridge.manifest.pod_env import in_pods
+from slurmbridge.manifest.pod_limits import LIMITERS
+from slurmbridge.manifest.pod_resources import resource_of
 from slurmbridge.manifest.pod_security import departures
 from slurmbridge.manifest.pod_site import PodSite
+from slurmbridge.model.cluster import Device
 from slurmbridge.model.pods import Manifest, PodTemplate
 from slurmbridge.model.run import Launch, LaunchNode, RunKey
 
@@ -141,17 +145,111 @@ def test_requests_are_limits_and_both_are_the_allocation() -> None:
 
 
 def test_slices_are_asked_by_their_own_resource() -> None:
-    node = LaunchNode(rank=0, node="n1", cpus=1, devices=((0, 1000, 0),))
-    site = msgspec.structs.replace(SITE, slice_resources={"1g.10gb": "nvidia.com/mig-1g.10gb"})
-    found = container(pod(launch(node), site=site, kinds={"n1": {0: "1g.10gb"}}))["resources"]
-    assert found["limits"] == {"cpu": "1", "nvidia.com/mig-1g.10gb": "1"}
+    node = LaunchNode(rank=0, node="n1", cpus=1, devices=((0, 1000, 0), (1, 1000, 0), (4, 1000, 0)),
+                      device_resources=("nvidia.com/mig-1g.10gb", "nvidia.com/mig-1g.10gb", ""))  # fmt: skip
+    found = container(pod(launch(node)))["resources"]
+    assert found["limits"] == {"cpu": "1", "nvidia.com/mig-1g.10gb": "2", "nvidia.com/gpu": "1"}
+
+
+@pytest.mark.parametrize(
+    ("device", "resource"),
+    [
+        (Device(type="a100"), ""),
+        (Device(type="1g.10gb"), "nvidia.com/mig-1g.10gb"),
+        (Device(type="a100_3g.20gb"), "nvidia.com/mig-3g.20gb"),
+        (Device(type="1g.10gb+me"), "nvidia.com/mig-1g.10gb.me"),
+        (Device(type="1g.10gb", resource="nvidia.com/gpu"), "nvidia.com/gpu"),
+    ],
+    ids=lambda value: value.type if isinstance(value, Device) else "",
+)
+def test_the_resource_of_a_device_is_what_the_cluster_said_or_its_profile(device: Device, resource: str) -> None:
+    assert resource_of(device) == resource
+
+
+SHARED = LaunchNode(rank=0, node="n1", cpus=1, devices=((0, 500, 8192), (3, 250, 4096)))
+GIVEN = [("GPU-a", "GPU-b")]
 
 
 def test_a_shared_device_is_named_and_not_asked_for() -> None:
-    node = LaunchNode(rank=0, node="n1", cpus=1, devices=((0, 500, 0), (1, 500, 0)))
-    made = container(pod(launch(node), devices=[("GPU-a", "GPU-b")]))
+    made = container(pod(launch(SHARED), devices=GIVEN))
     assert "nvidia.com/gpu" not in made["resources"]["limits"]
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "GPU-a,GPU-b"} in made["env"]
+
+
+def test_a_pod_tells_which_slots_it_shares_as_which_devices() -> None:
+    notes = pod(launch(SHARED), devices=GIVEN)["metadata"]["annotations"]
+    assert pod_devices.read(notes[pod_devices.SHARES]) == ((("n1", 0), "GPU-a"), (("n1", 3), "GPU-b"))
+    assert pod_devices.SHARES not in pod(launch())["metadata"]["annotations"]
+
+
+slots = st.tuples(st.from_regex(r"[a-z0-9][a-z0-9.-]{0,30}", fullmatch=True), st.integers(0, 500))
+ids = st.from_regex(r"[A-Za-z0-9:/_-]{1,40}", fullmatch=True)
+
+
+@given(st.lists(st.tuples(slots, ids), max_size=9))
+def test_what_is_told_of_shares_is_read_again(shares: list[tuple[tuple[str, int], str]]) -> None:
+    text = pod_devices.told([slot for slot, _ in shares], [device for _, device in shares])
+    assert pod_devices.read(text) == tuple(shares)
+
+
+@given(st.text(max_size=60))
+def test_any_text_of_shares_is_read_without_a_fault(text: str) -> None:
+    pod_devices.read(text)
+
+
+def test_without_a_limiter_nothing_says_how_much_memory_is_whose() -> None:
+    made = container(pod(launch(SHARED), devices=GIVEN))
+    assert {each["name"] for each in made["env"]} == {"NVIDIA_VISIBLE_DEVICES"}
+
+
+def env_of(made: Object) -> dict[str, str]:
+    return {each["name"]: each["value"] for each in container(made)["env"]}
+
+
+def test_mps_limits_each_process_by_the_devices_as_it_sees_them() -> None:
+    made = pod(launch(SHARED), PodTemplate(image="base", gpu_sharing="mps"), devices=GIVEN)
+    found = env_of(made)
+    assert found["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] == "0=8192M,1=4096M"
+    assert found["CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"] == "25"
+    places = {mount["name"]: mount["mountPath"] for mount in container(made)["volumeMounts"]}
+    assert places["slurmbridge-mps"] == found["CUDA_MPS_PIPE_DIRECTORY"]
+    shm = next(each for each in made["spec"]["volumes"] if each["name"] == "slurmbridge-shm")
+    assert shm["hostPath"]["path"] == "/run/nvidia/mps/shm"  # its daemon and its clients meet there
+
+
+def test_hami_core_is_loaded_by_the_job_and_not_by_its_supervisor() -> None:
+    template = PodTemplate(image="base", gpu_sharing="hami-core")
+    found = env_of(pod(launch(SHARED), template, devices=GIVEN))
+    assert (found["CUDA_DEVICE_MEMORY_LIMIT_0"], found["CUDA_DEVICE_MEMORY_LIMIT_1"]) == ("8192m", "4096m")
+    assert "LD_PRELOAD" not in found
+    inside = in_pods(launch(SHARED), ["n1"], host_software=True, named=frozenset(), gpu_sharing="hami-core")
+    for env in (inside.env, inside.base_env):
+        assert ("LD_PRELOAD", "/usr/local/vgpu/libvgpu.so") in env
+
+
+@pytest.mark.parametrize("name", ["mps", "hami-core"])
+def test_a_job_brings_along_nothing_that_would_lift_its_limit(name: str) -> None:
+    typed = tuple((key, "typed") for key in (
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_PIPE_DIRECTORY", "CUDA_DEVICE_MEMORY_LIMIT_0", "CUDA_DISABLE_CONTROL",
+        "LD_PRELOAD", "MINE",
+    ))  # fmt: skip
+    limiter = LIMITERS[name]
+    asked = launch(SHARED, env=typed)
+    inside = dict(in_pods(asked, ["n1"], host_software=True, named=frozenset(), gpu_sharing=name).env)
+    assert not [key for key, value in inside.items() if limiter.kept.fullmatch(key) and value == "typed"]
+    assert inside["MINE"] == "typed"
+
+
+@pytest.mark.parametrize("name", LIMITERS)
+def test_a_job_that_shares_nothing_is_not_limited(name: str) -> None:
+    whole = LaunchNode(rank=0, node="n1", cpus=1, devices=((0, 1000, 0),))
+    template = PodTemplate(image="base", gpu_sharing=name)
+    assert pod(launch(whole), template) == pod(launch(whole))
+
+
+@pytest.mark.parametrize("name", ["mps", "hami-core"])
+def test_a_limiter_that_mounts_folders_of_a_node_leaves_the_restricted_level(name: str) -> None:
+    assert {each.setting for each in departures(PodTemplate(gpu_sharing=name))} == {f"gpuSharing {name}"}
 
 
 def test_a_job_without_devices_sees_none_whatever_image_and_partition_say() -> None:
@@ -231,18 +329,3 @@ def test_devices_in_a_container_are_counted_from_0() -> None:
     )  # fmt: skip
     assert found.nodes[0].devices == ((0, 500, 0), (1, 500, 0))
     assert dict(found.env) == {"CUDA_VISIBLE_DEVICES": "0,1", "SLURM_JOB_GPUS": "3,6", "HOSTNAME": "n1"}
-
-
-def test_a_shared_device_is_held_whole_by_a_pod_that_is_no_jobs() -> None:
-    made = cast(Object, holder("n1.site", 3, PodTemplate(), SITE))
-    assert made["metadata"]["name"] == "sb-prod-device-n1-site-3"
-    assert made["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert pod_names.JOB not in made["metadata"]["labels"]
-
-
-@pytest.mark.parametrize(
-    ("log", "found"),
-    [("", ()), ("devices GPU-1\n", ("GPU-1",)), ("devices a\ndevices b,c\n", ("b", "c")), ("devices void\n", ())],
-)
-def test_a_holder_tells_its_device_in_its_log(log: str, found: tuple[str, ...]) -> None:
-    assert uuids_of(log) == found

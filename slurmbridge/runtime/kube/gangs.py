@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from slurmbridge.manifest import pod_names
+from slurmbridge.manifest import pod_devices, pod_names
 from slurmbridge.manifest.pod import RunObjects
 from slurmbridge.model.run import RunKey
 from slurmbridge.reconcile.observed import Life, NodeState, SeenPod, SeenService
@@ -80,13 +80,19 @@ class _Run:
         self.refused: Trouble | None = None
 
 
+def _nobody(key: RunKey, pods: Sequence[SeenPod]) -> None:
+    """Who looks on where there is nobody."""
+
+
 class Gangs:
-    """`tell` hears each piece of news once per goal, on the loop."""
+    """`tell` hears each piece of news once per goal, on the loop; `seen` is told the pods of a run when they change."""
 
     def __init__(
         self, api: Api, instance: str, namespace: str, tell: Callable[[News], None], clock: Callable[[], float], *,
-        patience: Patience = Patience(), again_s: float = AGAIN_S,
+        seen: Callable[[RunKey, Sequence[SeenPod]], None] = _nobody, patience: Patience = Patience(),
+        again_s: float = AGAIN_S,
     ) -> None:  # fmt: skip
+        self._seen = seen
         self._api, self._instance, self._tell, self._clock = api, instance, tell, clock
         self._patience, self._again_s = patience, again_s
         self._pods_path = f"/api/v1/namespaces/{namespace}/pods"
@@ -122,6 +128,10 @@ class Gangs:
 
     def node_state(self, name: str) -> NodeState:
         return self._sights.node_state(name)
+
+    def knows_pods(self) -> bool:
+        """Whether every pod that is there was seen once."""
+        return self._sights.knows_pods
 
     def adopt(self, running: Sequence[RunKey]) -> None:
         """After a start: these runs go on as they were found; the others are nobody's, unless `begin` follows at once."""
@@ -173,9 +183,10 @@ class Gangs:
         if timer is not None:
             timer.cancel()
         run = self._runs.get(key)
+        pods = self._sights.pods(key)
+        self._seen(key, pods)
         if run is None and not self._knows_runs:
             return
-        pods = self._sights.pods(key)
         decided = plan(run.wish if run else None, pods, self._sights.services(key))
         if decided.state is State.CLEAR:
             self._busy.pop(key, None)
@@ -270,7 +281,7 @@ class Gangs:
             pod = SeenPod(
                 name=wish.pods[action.rank].name, uid=made.uid, key=wish.key, rank=action.rank, ranks=len(wish.pods),
                 spec_hash=wish.pods[action.rank].spec_hash, epoch=wish.epoch, life=Life.UNTAKEN,
-                is_deleting=made.leaving, created=self._clock(),
+                is_deleting=made.leaving, created=self._clock(), shares=wish.pods[action.rank].shares,
             )  # fmt: skip
             self._sights.note_pod(pod, made)
         elif wish.service is not None:
@@ -283,4 +294,6 @@ class Gangs:
 
 def _wanted(manifest: Any) -> Wanted:
     metadata = manifest["metadata"]
-    return Wanted(name=metadata["name"], spec_hash=metadata["annotations"][pod_names.HASH])
+    notes = metadata["annotations"]
+    shares = pod_devices.read(notes.get(pod_devices.SHARES, ""))
+    return Wanted(name=metadata["name"], spec_hash=notes[pod_names.HASH], shares=shares)

@@ -17,7 +17,6 @@ from slurmbridge.manifest.pod import build
 from slurmbridge.manifest.pod_container import settle
 from slurmbridge.manifest.pod_env import in_pods
 from slurmbridge.manifest.pod_names import host_names
-from slurmbridge.manifest.pod_resources import shares_devices
 from slurmbridge.manifest.pod_site import PodSite
 from slurmbridge.model.capabilities import Capabilities
 from slurmbridge.model.cluster import ClusterConfig
@@ -27,7 +26,9 @@ from slurmbridge.reconcile.plan import was_begun
 from slurmbridge.reconcile.trouble import Trouble
 from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.devices import Access, Denied, DeviceNews, Taken
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
+from slurmbridge.runtime.kube.holding import Holding
 from slurmbridge.runtime.local.reports import report_of
 from slurmbridge.runtime.orders import Orders
 from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
@@ -38,6 +39,8 @@ PROVED = 1 << 30
 PARTING_S = 10.0
 """From the end of one pod of a gang until the others are ended too."""
 UNWANTED_S = 60.0
+LISTED_S = 30.0
+"""How long the start waits for a cluster to be listed, and an end for devices to be free."""
 
 
 class Link(Protocol):
@@ -64,6 +67,7 @@ class Run:
         "is_launched",
         "key",
         "launch",
+        "make",
         "pending",
         "timer",
         "token",
@@ -73,6 +77,7 @@ class Run:
     def __init__(self, key: RunKey) -> None:
         self.key = key
         self.launch: Launch | None = None  # None: it was found
+        self.make: Callable[[Sequence[tuple[str, ...]]], None] | None = None  # its pods, once its devices are known
         self.host_names: tuple[str, ...] = ()
         self.token = ""
         self.channels: dict[int, Link] = {}
@@ -93,7 +98,15 @@ class KubeRuntime(Orders):
         self._site, self._clock = site, clock
         self._capabilities = Capabilities(containers=True, templates=templates, base=base)
         self._parting_s = parting_s
-        self._gangs = Gangs(api, site.instance, site.namespace, self._hear, clock)
+        self._gangs = Gangs(api, site.instance, site.namespace, self._hear, clock, seen=self._pods_seen)
+        self._devices: Access = Holding(
+            api,
+            site,
+            self._hear_of_devices,
+            clock,
+            node_state=self._gangs.node_state,
+            knows_pods=self._gangs.knows_pods,
+        )
         self._runs: dict[RunKey, Run] = {}
         self._knows_runs = False  # the daemon has said which runs there are: before that nobody is nobody's
         self._listener: Callable[[Report], None] = lambda report: None
@@ -108,7 +121,8 @@ class KubeRuntime(Orders):
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self.reconfigure(config)
-        await self._gangs.start()
+        await self._devices.start(LISTED_S)
+        await self._gangs.start(LISTED_S)
 
     def reconfigure(self, config: ClusterConfig) -> None:
         self._nodes = tuple(node.name for node in config.nodes)
@@ -124,6 +138,7 @@ class KubeRuntime(Orders):
             if key not in self._runs:
                 # launched at once or not, before what is left of it counts as nobody's
                 self._listener(Lost(key=key, sequence=PROVED, time=self._clock(), message=NEVER_STARTED))
+        self._devices.adopt()
 
     def launch(self, launch: Launch) -> None:
         """Make its pods; what cannot be made is reported as a launch that failed."""
@@ -132,17 +147,26 @@ class KubeRuntime(Orders):
             return
         template = self._capabilities.template(launch.partition)
         container = settle(launch.container, template, launch.home)
-        if not isinstance(container, str) and any(shares_devices(node) for node in launch.nodes):
-            container = "parts of devices cannot be given to pods"
         run.launch, run.token = launch, secrets.token_hex(16)
         if isinstance(container, str):
             self._loop.call_soon(self._end_report, run, "launch", container)
             return
         run.host_names = host_names([node.node for node in launch.nodes])
-        objects = build(launch, template, self._site, container)
-        inside = in_pods(launch, run.host_names, host_software=template.host_software, named=container.env_names)
+        inside = in_pods(
+            launch, run.host_names, host_software=template.host_software, named=container.env_names,
+            gpu_sharing=template.gpu_sharing,
+        )  # fmt: skip
         run.launch = replace(inside, work_dir=container.work_dir or inside.work_dir)
-        self._gangs.begin(launch.key, objects, launch.epoch)
+
+        def make(devices: Sequence[tuple[str, ...]]) -> None:
+            objects = build(launch, template, self._site, container, devices=devices)
+            self._gangs.begin(launch.key, objects, launch.epoch)
+
+        if any(node.devices for node in launch.nodes):
+            run.make = make
+            self._devices.claim(launch, template)
+        else:
+            make(())
 
     # ---- supervisors
 
@@ -269,14 +293,33 @@ class KubeRuntime(Orders):
                 self.kill(key, "cancelled")
             while self._runs:
                 await asyncio.sleep(0.05)
+            await self._devices.emptied(LISTED_S)
         for run in self._runs.values():
             if run.timer is not None:
                 run.timer.cancel()
             for channel in run.channels.values():
                 channel.close()
         await self._gangs.stop()
+        await self._devices.stop()
 
-    # ---- news of the pods
+    # ---- news of the pods and devices
+
+    def _pods_seen(self, key: RunKey, pods: Sequence[SeenPod]) -> None:
+        self._devices.seen(key, pods)
+
+    def _hear_of_devices(self, news: DeviceNews) -> None:
+        run = self._runs.get(news.key)
+        if run is None or run.is_ended:
+            return
+        if isinstance(news, Taken):
+            self._break(run, ("node_fail", news.why))
+        elif run.why[0]:
+            return  # it is to end before it began
+        elif isinstance(news, Denied):
+            self._break(run, (news.trouble.why, news.trouble.message))
+        elif run.make is not None:
+            make, run.make = run.make, None
+            make(news.devices)
 
     def _hear(self, news: News) -> None:
         run = self._runs.get(news.key)
@@ -303,6 +346,7 @@ class KubeRuntime(Orders):
         self._gangs.end(run.key)
 
     def _dead(self, run: Run, pods: Sequence[SeenPod]) -> None:
+        self._devices.give_up(run.key)
         if run.is_ended:
             return
         words = next((pod.last_words for pod in pods if pod.rank == 0), "")
@@ -324,6 +368,7 @@ class KubeRuntime(Orders):
         run.timer = self._loop.call_later(seconds, call)
 
     def _forget(self, run: Run) -> None:
+        self._devices.give_up(run.key)
         if run.timer is not None:
             run.timer.cancel()
         for channel in run.channels.values():

@@ -10,12 +10,15 @@ from datetime import datetime
 
 import msgspec
 
-from slurmbridge.manifest import pod_names
+from slurmbridge.manifest import pod_devices, pod_names
 from slurmbridge.manifest.pod import MAIN
+from slurmbridge.manifest.pod_devices import Slot
 from slurmbridge.model.run import RunKey
+from slurmbridge.reconcile.holders import SeenHolder
 from slurmbridge.reconcile.observed import Life, NodeState, SeenPod, SeenService
 from slurmbridge.runtime.kube.objects import ContainerStatus, Meta, Node, Object, PodSpec, PodStatus
 
+NO_RUN = RunKey(0, 0)
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 NOT_YET = ("PodInitializing", "ContainerCreating")
 """What a container says that waits for its turn: no reason."""
@@ -48,10 +51,12 @@ def key_of(metadata: Meta, instance: str) -> RunKey | None:
     return None if job is None or restart is None else RunKey(job, restart)
 
 
-def pod_of(pod: RunPod, key: RunKey, node_state: NodeState, warned: Warned = Warned()) -> SeenPod:
+def pod_of(
+    pod: RunPod, key: RunKey, node_state: NodeState, warned: Warned = Warned(), *, main_name: str = MAIN, title: str = ""
+) -> SeenPod:  # fmt: skip
     metadata, status = pod.metadata, pod.status
     waiting, waiting_message = _waiting(status)
-    main = next((each for each in status.container_statuses if each.name == MAIN), ContainerStatus())
+    main = next((each for each in status.container_statuses if each.name == main_name), ContainerStatus())
     end = main.state.terminated
     disruption = next(
         (each for each in status.conditions if each.type == "DisruptionTarget" and each.status == "True"), None
@@ -80,6 +85,20 @@ def pod_of(pod: RunPod, key: RunKey, node_state: NodeState, warned: Warned = War
         event=warned.reason,
         event_message=warned.message,
         last_words=end.message if end else "",
+        shares=pod_devices.read(metadata.annotations.get(pod_devices.SHARES, "")),
+        title=title,
+    )
+
+
+def holder_of(pod: RunPod, slot: Slot, node_state: NodeState) -> SeenHolder:
+    told = next(
+        (each for each in pod.status.init_container_statuses if each.name == pod_devices.TELLER), ContainerStatus()
+    )
+    end = told.state.terminated
+    title = f"the pod that holds device {slot[1]}"
+    return SeenHolder(
+        pod=pod_of(pod, NO_RUN, node_state, main_name=pod_devices.HOLDER, title=title),
+        device=pod_devices.id_of(end.message) if end is not None and end.exit_code == 0 else "",
     )
 
 

@@ -54,6 +54,7 @@ class Sights:
         self._node_follower = Follower(api, "/api/v1/nodes", Node, self.on_loop(self._nodes_changed))
         self._followers: tuple[Follower[Any], ...] = (self._node_follower, self._service_follower, self._pod_follower)
         self._asking = ThreadPoolExecutor(4, thread_name_prefix="ask")
+        self._knows_pods = False
         self._asked: dict[str, float] = {}  # node or uid -> when
         self._pods: dict[RunKey, dict[str, RunPod]] = {}
         self._services: dict[RunKey, dict[str, Object]] = {}
@@ -70,6 +71,7 @@ class Sights:
         waits = (asyncio.to_thread(follower.wait_listed, within) for follower in self._followers)
         listed = all(await asyncio.gather(*waits))
         await asyncio.sleep(0)  # what was listed has been handed over
+        self._knows_pods = listed
         return listed
 
     async def stop(self) -> None:
@@ -89,6 +91,16 @@ class Sights:
         return hand_over
 
     # ---- questions
+
+    @property
+    def knows_pods(self) -> bool:
+        """Whether every pod that is there was seen once."""
+        if not self._knows_pods and self._pod_follower.lists:
+            self._loop.call_soon(self._pods_known)  # after what was listed, which is on its way
+        return self._knows_pods
+
+    def _pods_known(self) -> None:
+        self._knows_pods = True
 
     def runs(self) -> set[RunKey]:
         """All runs of which something is there."""
