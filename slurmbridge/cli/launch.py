@@ -14,25 +14,34 @@ import select
 import sys
 import traceback
 
+import msgspec
+
 from slurmbridge.cli import instance
+from slurmbridge.daemon.pod_options import PodOptions
 from slurmbridge.errors import BridgeError
 
 WATCH_S = 0.2
 OVERFLOW_UID = 65534
 
 
-def up(
-    *, slurm_conf: str | None, state: str | None, detach: bool, site: str | None = None, socket: str | None = None,
-    metrics: str | None = None,
-) -> int:  # fmt: skip
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked of `up`. Paths are absolute."""
+
+    slurm_conf: str | None = None
+    site: str | None = None
+    socket: str | None = None
+    metrics: str | None = None
+    pods: PodOptions | None = None  # None: virtual nodes
+
+
+def up(wish: Wish, *, state: str | None, detach: bool) -> int:
     place = instance.intended(state)
     if os.geteuid() == OVERFLOW_UID:
         return refuse("the overflow user (nobody) may not run a daemon: it stands for everybody whose uid is not known")
     pid = instance.running_pid(place)
     if pid is not None:
         return refuse(f"a daemon runs already with the state folder {place.state} (pid={pid})")
-    slurm_conf, site, socket = (None if name is None else os.path.abspath(name) for name in (slurm_conf, site, socket))
-    for name in filter(None, (slurm_conf, site)):
+    for name in filter(None, (wish.slurm_conf, wish.site)):
         try:
             with open(name, "rb"):
                 pass
@@ -43,9 +52,9 @@ def up(
     except OSError as fault:
         return refuse(f"state folder {place.state}: {fault.strerror}")
     if detach:
-        return detached(slurm_conf, site, place, socket, metrics)
+        return detached(wish, place)
     try:
-        return serve(slurm_conf, site, place, socket, metrics, detach=False, ready=None)
+        return serve(wish, place, detach=False, ready=None)
     except BridgeError as fault:
         return refuse(str(fault))
 
@@ -70,21 +79,16 @@ def make_state(folder: str) -> None:
         os.chmod(folder, mode)
 
 
-def serve(
-    slurm_conf: str | None, site: str | None, place: instance.Instance, socket: str | None, metrics: str | None, *,
-    detach: bool, ready: int | None,
-) -> int:  # fmt: skip
+def serve(wish: Wish, place: instance.Instance, *, detach: bool, ready: int | None) -> int:
     from slurmbridge.daemon.main import run
 
     return run(
-        slurm_conf=slurm_conf, site=site, state=place.state, socket=socket, detach=detach, ready_fd=ready,
-        metrics=metrics,
+        slurm_conf=wish.slurm_conf, site=wish.site, state=place.state, socket=wish.socket, detach=detach,
+        ready_fd=ready, metrics=wish.metrics, pods=wish.pods,
     )  # fmt: skip
 
 
-def detached(
-    slurm_conf: str | None, site: str | None, place: instance.Instance, socket: str | None, metrics: str | None
-) -> int:
+def detached(wish: Wish, place: instance.Instance) -> int:
     """Fork twice, wait for the word."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -97,7 +101,7 @@ def detached(
         try:
             os.write(writer, b"pid %d\n" % os.getpid())
             redirect(place.state)
-            code = serve(slurm_conf, site, place, socket, metrics, detach=True, ready=writer)
+            code = serve(wish, place, detach=True, ready=writer)
         except BridgeError as fault:
             tell(writer, str(fault))
         except BaseException as fault:

@@ -36,11 +36,17 @@ def main() -> None:
 @click.option("--metrics", metavar="HOST:PORT", help="Answer Prometheus here (default: nowhere).")
 @click.option("--detach", is_flag=True, help="Return once commands are answered.")
 @click.option("--kube", is_flag=True, help="Run jobs as pods of a Kubernetes cluster.")
-@click.option("--kubeconfig", metavar="FILE", hidden=True)
-@click.option("--namespace", metavar="NS", hidden=True)
-@click.option("--site", metavar="FILE", help="A site file: node pools for quotas (YAML).")
-@click.option("--listen", metavar="HOST:PORT", hidden=True)
-@click.option("--advertise", metavar="HOST:PORT", hidden=True)
+@click.option(
+    "--kubeconfig", metavar="FILE", help="With --kube: of this cluster (default: the one around us, else $KUBECONFIG)."
+)
+@click.option("--namespace", metavar="NS", help="With --kube: where pods are made (default: the context's).")
+@click.option("--site", metavar="FILE", help="A site file: pools, and what pods of partitions are like (YAML).")
+@click.option("--listen", metavar="HOST:PORT", help="With --kube: where pods dial in (default: a port that is kept).")
+@click.option(
+    "--advertise",
+    metavar="HOST:PORT",
+    help="With --kube: how pods reach that (default: our address on the way to the cluster).",
+)
 def up(
     slurm_conf: str | None,
     state: str | None,
@@ -57,13 +63,25 @@ def up(
     """Start the daemon."""
     if socket and not kube:  # runs on virtual nodes are found beside it
         raise click.ClickException("--socket goes with --kube alone")
-    if kube or kubeconfig or namespace or listen or advertise:
-        raise click.ClickException("this release runs jobs on virtual nodes only: --kube and its options come later")
+    of_pods = {"--kubeconfig": kubeconfig, "--namespace": namespace, "--listen": listen, "--advertise": advertise}
+    for name, value in of_pods.items():
+        if value and not kube:
+            raise click.ClickException(f"{name} goes with --kube alone")
     from slurmbridge.cli import launch
+    from slurmbridge.daemon.pod_options import PodOptions
 
-    sys.exit(
-        launch.up(slurm_conf=slurm_conf or None, site=site, state=state, socket=socket, metrics=metrics, detach=detach)
-    )
+    wish = launch.Wish(
+        slurm_conf=absolute(slurm_conf), site=absolute(site), socket=absolute(socket), metrics=metrics,
+        pods=PodOptions(
+            kubeconfig=absolute(kubeconfig), namespace=namespace, listen=listen, advertise=advertise
+        ) if kube else None,
+    )  # fmt: skip
+    sys.exit(launch.up(wish, state=state, detach=detach))
+
+
+def absolute(name: str | None) -> str | None:
+    """The daemon works in another folder."""
+    return os.path.abspath(name) if name else None
 
 
 @main.command()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import ssl
 import time
 from collections import Counter
@@ -33,6 +34,13 @@ BACKLOG = 1024
 TOLD, TOLD_EACH_S = 20, 60.0
 """So many refusals are logged in so long, and then their number."""
 
+KEEPALIVE = (
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10), (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000),
+)  # fmt: skip
+"""A pod that is gone without a word is noticed after a minute."""
+
 WhyNot = Callable[[str, RunKey, int], Awaitable[str]]
 """(token, run, rank): empty, or why it is not proved to be of that pod. BridgeError: that cannot be told."""
 Welcome = Callable[[asyncio.Transport, wire.Opening, bytes], None]
@@ -49,12 +57,10 @@ class Door:
         self._told = _Told()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, host: str, port: int) -> asyncio.Server:
-        """OSError: the address cannot be had."""
+    async def open(self, sock: socket.socket) -> asyncio.Server:
+        """Listen on a socket that has its address."""
         loop = asyncio.get_running_loop()
-        return await loop.create_server(
-            lambda: Tls(self._context, Knock(self)), host or None, port, backlog=BACKLOG, reuse_address=True
-        )
+        return await loop.create_server(lambda: Tls(self._context, Knock(self)), sock=sock, backlog=BACKLOG)
 
     # ---- counted
 
@@ -137,6 +143,8 @@ class Knock(asyncio.Protocol):
             return
         self.address = address
         self._door.came(address)
+        for level, option, value in KEEPALIVE:
+            transport.get_extra_info("socket").setsockopt(level, option, value)
         self._timer = asyncio.get_running_loop().call_later(OPENING_S, self._too_late)
 
     def leave(self) -> None:

@@ -19,16 +19,17 @@ import time
 from slurmbridge.commands import quotas
 from slurmbridge.daemon import configuration
 from slurmbridge.daemon.controller import Controller
+from slurmbridge.daemon.hosting import Hosting, VirtualNodes
 from slurmbridge.daemon.locking import Lock
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.metrics import Metrics, Planned
 from slurmbridge.daemon.names import Names
 from slurmbridge.daemon.page import Pages
 from slurmbridge.daemon.planning import Planning
+from slurmbridge.daemon.pod_options import PodOptions
 from slurmbridge.daemon.server import Connection, Service
 from slurmbridge.lang.slurm_conf import why_without_effect
 from slurmbridge.model.cluster import ClusterConfig
-from slurmbridge.runtime.local import LocalRuntime
 from slurmbridge.store.backup import DATABASE
 from slurmbridge.store.sqlite import SqliteStore
 
@@ -45,9 +46,9 @@ BACKLOG = 512
 
 def run(
     *, slurm_conf: str | None, state: str, detach: bool, ready_fd: int | None, site: str | None = None,
-    socket: str | None = None, metrics: str | None = None,
+    socket: str | None = None, metrics: str | None = None, pods: PodOptions | None = None,
 ) -> int:  # fmt: skip
-    """Serve; returns the exit status. BridgeError: it did not come up, with the reason."""
+    """Serve; returns the exit status. BridgeError: it did not come up, with the reason. `pods`: jobs run as pods."""
     os.umask(0o022)
     logging.basicConfig(
         level=logging.INFO,
@@ -57,13 +58,18 @@ def run(
     )
     lock = Lock(state, socket or "")
     lock.take()
-    runtime = LocalRuntime(state)
+    hosting: Hosting | None = None
     try:
-        config = configuration.read(slurm_conf, site)
-        daemon = Daemon(config, slurm_conf, state, runtime, site, socket, metrics)
-        asyncio.run(daemon.serve(ready_fd))
+        if pods is None:
+            hosting = VirtualNodes(state, slurm_conf, site)
+        else:
+            from slurmbridge.daemon.pods import Pods  # with a client for clusters, for few
+
+            hosting = Pods(pods, state, slurm_conf, site)
+        asyncio.run(Daemon(hosting, state, socket, metrics).serve(ready_fd))
     finally:
-        runtime.close()
+        if hosting is not None:
+            hosting.release()
         lock.release()
     return 0
 
@@ -81,18 +87,10 @@ def socket_path(state: str) -> str:
 
 
 class Daemon:
-    def __init__(
-        self,
-        config: ClusterConfig,
-        conf_path: str | None,
-        state: str,
-        runtime: LocalRuntime,
-        site_path: str | None,
-        socket: str | None,
-        metrics: str | None,
-    ) -> None:
-        self.site_path, self.metrics = site_path, metrics
-        self.config, self.conf_path, self.state, self.runtime = config, conf_path, state, runtime
+    config: ClusterConfig
+
+    def __init__(self, hosting: Hosting, state: str, socket: str | None, metrics: str | None) -> None:
+        self.hosting, self.state, self.metrics = hosting, state, metrics
         self.socket_path = socket or socket_path(state)
         self.stopping = asyncio.Event()
         self.end_jobs = False
@@ -102,13 +100,16 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
+        self.config = await self.hosting.prepare()
         store = SqliteStore(os.path.join(self.state, DATABASE), decay_half_life=self.config.priority_decay_half_life)
         try:
             self._compose(store)
             controller = self.controller
             pages = await self._listen_for_metrics(store)  # before anything runs: the address may be taken
-            await self.runtime.start(controller.running.on_report, self.config, daemon_addr=f"unix:{self.socket_path}")
+            runtime = self.hosting.runtime
+            await runtime.start(controller.running.on_report, self.config, daemon_addr=f"unix:{self.socket_path}")
             await controller.running.adopt()
+            await self.hosting.open(controller, self.service)
             self.planning.start()
             server = await self._listen()
             tasks = [loop.create_task(self._every(PURGE_EVERY_S, controller.purge))]
@@ -133,28 +134,32 @@ class Daemon:
             self.service.is_stopping = True
             if not self.end_jobs:  # else supervisors that look for a new daemon must find it, to be told to end
                 server.close()
+                self.hosting.shut()
             for task in tasks:
                 task.cancel()
             if pages is not None:
                 pages.close()
             controller.mailer.stop()
             await self.planning.stop()
-            await self.runtime.stop(end_jobs=self.end_jobs)
+            await runtime.stop(end_jobs=self.end_jobs)
             server.close()
+            self.hosting.shut()
             controller.core.journal.hand_over()
         finally:
             store.close()
+            await self.hosting.close()
         log.info("event=daemon.down pid=%d", os.getpid())
 
     # ---- composition ----
 
     def _compose(self, store: SqliteStore) -> None:
         self.planning = Planning(time.time)
-        memory = Memory(self.config, Names(), owner_uid=os.geteuid(), host=configuration.host_name(), now=time.time())
+        owner = 0 if self.hosting.is_shared else os.geteuid()
+        memory = Memory(self.config, Names(), owner_uid=owner, host=configuration.host_name(), now=time.time())
         self.controller = Controller(
             memory,
             store,
-            self.runtime,
+            self.hosting.runtime,
             self.planning.plans,
             clock=time.time,
             daemon_addr=f"unix:{self.socket_path}",
@@ -162,10 +167,10 @@ class Daemon:
             factors=self.planning.factors,
             shares=self.planning.shares,
             explain=self.planning.explain,
-            read_config=lambda: configuration.read(self.conf_path, self.site_path),
+            read_config=self.hosting.read_config,
             shut_down=self._shut_down,
         )
-        self.service = Service(memory, self.controller.performer, time.time, self.runtime.take_over)
+        self.service = Service(memory, self.controller.performer, time.time, self.hosting.take_over)
         self.service.step_address = self.controller.step_address
 
     def _end_forsaken(self) -> None:
@@ -178,7 +183,7 @@ class Daemon:
             os.unlink(path)
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         sock.bind(path)
-        os.chmod(path, 0o666 if os.geteuid() == 0 else 0o600)
+        os.chmod(path, 0o666 if self.hosting.is_shared else 0o600)
         return await asyncio.get_running_loop().create_unix_server(
             lambda: Connection(self.service), sock=sock, backlog=BACKLOG
         )

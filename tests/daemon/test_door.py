@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
@@ -72,7 +73,7 @@ Rule = Callable[[Porch], Coroutine[Any, Any, None]]
 async def porch(folder: Path) -> AsyncIterator[Porch]:
     there = Porch(await site(), folder)
     servers = [
-        await there.door.open("127.0.0.1", 0),
+        await there.door.open(socket.create_server(("127.0.0.1", 0))),
         await asyncio.get_running_loop().create_unix_server(lambda: Connection(there.service), there.path),
     ]
     there.port = servers[0].sockets[0].getsockname()[1]

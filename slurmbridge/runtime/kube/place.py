@@ -23,6 +23,7 @@ from slurmbridge.errors import RuntimeFault
 from slurmbridge.manifest.rights import RIGHTS, Right, Where
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.faults import ApiFault, Kind
+from slurmbridge.runtime.kube.objects import Object
 
 OWN_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 OWN_SERVER = "KUBERNETES_SERVICE_HOST"
@@ -37,6 +38,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     api: Api
     namespace: str
+    namespace_uid: str = ""  # empty: we may not look at it
     inside: bool  # we run in a pod of it
     release: tuple[int, int]
 
@@ -55,14 +57,14 @@ def find(kubeconfig: str | None, namespace: str | None) -> Place:
     try:
         release = _release(api)
         chosen = namespace or _namespace(kubeconfig, inside)
-        _seek(api, chosen)
+        uid = _seek(api, chosen)
     except ApiFault as fault:
         api.close()
         raise RuntimeFault(f"the cluster at {api.server} is of no use: {fault.message}") from fault
     except RuntimeFault:
         api.close()
         raise
-    return Place(api=api, namespace=chosen, inside=inside, release=release)
+    return Place(api=api, namespace=chosen, namespace_uid=uid, inside=inside, release=release)
 
 
 def _release(api: Api) -> tuple[int, int]:
@@ -81,15 +83,17 @@ def _namespace(kubeconfig: str | None, inside: bool) -> str:
     return str(context.get("context", {}).get("namespace") or "default")
 
 
-def _seek(api: Api, namespace: str) -> None:
-    """Whether it is there, as far as we may know."""
+def _seek(api: Api, namespace: str) -> str:
+    """Its uid, as far as we may know. RuntimeFault: it is not there."""
     try:
-        api.get(f"/api/v1/namespaces/{namespace}")
+        found = msgspec.json.decode(api.get(f"/api/v1/namespaces/{namespace}"), type=Object)
+        return found.metadata.uid
     except ApiFault as fault:
         if fault.kind is Kind.GONE:
             raise RuntimeFault(f"the cluster at {api.server} has no namespace {namespace}") from fault
         if fault.kind is not Kind.FORBIDDEN:
             raise
+        return ""
 
 
 # ---- rights
