@@ -265,7 +265,7 @@ def _update_node(eyes: Eyes, names: str, rest: list[str]) -> Command:
         return 1
     outcome: AlterOutcome = yield Alter(kind="node", target=names, fields=tuple(fields))
     if outcome.errno is not None:
-        yield from complain(eyes, f"slurm_update error: {_denied(outcome.errno)}")
+        yield from complain(eyes, f"slurm_update error: {outcome.detail or _denied(outcome.errno)}")
     return int(outcome.errno is not None)
 
 

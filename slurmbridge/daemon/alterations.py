@@ -14,12 +14,14 @@ from slurmbridge.commands import quotas
 from slurmbridge.commands.effects import Alter, AlterOutcome, Call
 from slurmbridge.commands.update_fields import apply_node_update, apply_partition_update, apply_reservation
 from slurmbridge.daemon.core import Core
+from slurmbridge.daemon.fleet import Fleet
 from slurmbridge.daemon.resetting import UsageResets
 from slurmbridge.errors import ConfigError, SlurmErrno
 from slurmbridge.lang.hostlist import expand
 from slurmbridge.lifecycle.ends import Death
 from slurmbridge.model.accounts import UsageRow
 from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.fleet import FleetConfig
 from slurmbridge.model.states import NodeBase
 from slurmbridge.store.protocol import Op, PutAccounting, PutMark, PutNodes, PutPartitions, PutReservations, PutUsage
 
@@ -33,7 +35,11 @@ PARTITIONS_OF = "partitions_of"
 
 
 def partitions_digest(config: ClusterConfig) -> str:
-    return hashlib.sha256(msgspec.msgpack.encode(config.partitions)).hexdigest()
+    """Of what a file says of them: which nodes a cluster has for them is no part of it."""
+    said = config.partitions
+    if isinstance(config, FleetConfig):
+        said = tuple(replace(partition, nodes=()) for partition in said)
+    return hashlib.sha256(msgspec.msgpack.encode(said)).hexdigest()
 
 
 class Alterations:
@@ -53,6 +59,7 @@ class Alterations:
         self._tell_planner, self._node_changed, self._fail_jobs = tell_planner, node_changed, fail_jobs
         self._resets, self._accrue_anew = resets, accrue_anew
         self._read_config, self._take_config, self._shut_down = read_config, take_config, shut_down
+        self.fleet: Fleet | None = None  # where nodes come from a cluster
 
     def alter(self, call: Call, alter: Alter) -> Answer:
         if alter.kind == "accounting":
@@ -119,20 +126,27 @@ class Alterations:
             return _now(AlterOutcome(errno=SlurmErrno.INVALID_NODE_NAME))
         changed = []
         for name in names:
-            node = memory.node_table.get(name)
+            node = memory.node_table.by_operator(name)
             if node is None:
                 return _now(AlterOutcome(errno=SlurmErrno.INVALID_NODE_NAME))
             after = apply_node_update(node, alter.fields, now=self.core.clock(), uid=call.uid)
             if isinstance(after, SlurmErrno):
-                return _now(AlterOutcome(errno=after))
+                why = self.fleet.why_not_resumed(name) if self.fleet is not None else ""
+                detail = f"{after.text}: {why}" if why and after is SlurmErrno.NODE_TRANSITION else ""
+                return _now(AlterOutcome(errno=after, detail=detail))
             changed.append((node, after))
         for node, after in changed:
             memory.node_table.put_admin(after)
             self._node_changed(after.conf.name)
             if after.base is NodeBase.DOWN and node.base is not NodeBase.DOWN:
                 self._fail_jobs(after.conf.name, Death.NODE_FAIL)
-        records = [memory.node_table.admin(after.conf.name) for _, after in changed]
-        return self._after([PutNodes(nodes=tuple(record for record in records if record is not None))])
+        names = [after.conf.name for _, after in changed]
+        records = [record for name in names if (record := memory.node_table.admin(name)) is not None]
+        shown = [node for name in names if (node := memory.node(name)) is not None]
+        answer = self._after([PutNodes(nodes=tuple(records), shown=tuple(shown))])
+        if self.fleet is not None:
+            self.fleet.cordon(names)
+        return answer
 
     def _partition(self, alter: Alter) -> Answer:
         memory = self.core.memory
@@ -190,6 +204,8 @@ class Alterations:
                 errno=SlurmErrno.INTERNAL,
                 detail=f"ClusterName={now}: this is the controller of {was}; another cluster needs another state folder",
             )
+        if self.fleet is not None:
+            config = self.fleet.complete(config)
         self._resets.before(config)
         memory.config = config
         self._resets.begin()

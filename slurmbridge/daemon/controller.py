@@ -18,6 +18,7 @@ from slurmbridge.daemon.changes import Changes
 from slurmbridge.daemon.core import Core, Ids
 from slurmbridge.daemon.deadlines import end_missed
 from slurmbridge.daemon.evictions import Evictions
+from slurmbridge.daemon.fleet import Fleet, Source
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.mail import Mailer
@@ -57,7 +58,10 @@ class Controller:
         explain: ExplanationOf,
         read_config: Callable[[], ClusterConfig],
         shut_down: Callable[[bool], None],
+        cluster: Source | None = None,
+        instance: str = "",
     ) -> None:
+        """`cluster`: where nodes come from, under the name that this controller has there; None: the configuration."""
         self.memory, self.store, self.runtime, self.plans = memory, store, runtime, plans
         memory.capabilities = runtime.capabilities
         loaded = store.load(clock() - memory.config.min_job_age if memory.config.min_job_age else 0.0)
@@ -74,6 +78,16 @@ class Controller:
         plans.evict, plans.settle_evicted = self.evictions.evict, self.evictions.look
         self.accruing = Accruing(self.core)
         self.resets = UsageResets(self.core, dict(loaded.marks))
+        self.fleet: Fleet | None = None
+        if cluster is not None:
+            self.fleet = Fleet(
+                self.core,
+                cluster,
+                instance,
+                reconfigured=self._tell_runtime,
+                tell_planner=plans.everything_changed,
+                node_changed=plans.node_changed,
+            )
         self._recover(loaded, journal)
         self.core.withhold = self.accruing.withheld
         self.resets.begin()
@@ -89,6 +103,9 @@ class Controller:
             self._reconfigured,
             shut_down,
         )
+        if self.fleet is not None:
+            alterations.fleet = self.fleet
+            self.fleet.begin()
         submissions = Submissions(self.core, store, blobs)
         self.performer = Performer(
             self.core,
@@ -114,7 +131,9 @@ class Controller:
             memory.accounting = loaded.accounting
         for node in loaded.nodes:
             known = memory.node_table.admin(node.conf.name)
-            if known is not None:
+            if known is None:
+                memory.node_table.remember(node)
+            else:
                 memory.node_table.put_admin(
                     replace(
                         known,
@@ -131,6 +150,8 @@ class Controller:
             memory.partition_list = list(loaded.partitions)
         memory.reservation_list = list(loaded.reservations)
         memory.usage_rows = {row.assoc_id: row for row in loaded.usage}
+        if self.fleet is not None:
+            self.fleet.recover(loaded.jobs)
         for job in sorted(loaded.jobs, key=lambda job: job.job_id):
             self.core.place(job)
         for step in loaded.steps:
@@ -149,6 +170,11 @@ class Controller:
         memory.tally.reset()
 
     def _reconfigured(self, config: ClusterConfig) -> None:
+        self._tell_runtime(config)
+        if self.fleet is not None:
+            self.fleet.look()
+
+    def _tell_runtime(self, config: ClusterConfig) -> None:
         self.runtime.reconfigure(config)
         self.memory.capabilities = self.runtime.capabilities
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from slurmbridge.model.cluster import NodeConf, Partition, Pool
-from slurmbridge.model.fleet import FleetConfig, Membership, NodeRules
+from slurmbridge.model.cluster import ClusterConfig, NodeConf, Partition, Pool
+from slurmbridge.model.fleet import FleetConfig, NodeRules
 from slurmbridge.reconcile.node_devices import devices_of, gres_of
-from slurmbridge.reconcile.node_sight import Foreign, SeenNode
+from slurmbridge.reconcile.node_sight import Amounts, Foreign, SeenNode
 from slurmbridge.reconcile.node_standing import Standing, standing
 from slurmbridge.reconcile.node_units import topologies_of
 
@@ -32,31 +32,43 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     partitions: tuple[str, ...] = ()
 
 
+Memo = dict[str, tuple[tuple[object, ...], Standing, NodeConf]]
+"""By the cluster's names: what was made of which records. It never changes an answer."""
+NOTHING = Foreign()
+
+
 def fill(
-    config: FleetConfig, seen: Mapping[str, SeenNode], foreign: Mapping[str, Foreign], kept: Sequence[Kept] = ()
-) -> FleetConfig:
+    config: FleetConfig, seen: Mapping[str, SeenNode], foreign: Mapping[str, Foreign], kept: Sequence[Kept] = (),
+    memo: Memo | None = None,
+) -> FleetConfig:  # fmt: skip
     """`seen` and `foreign` by the cluster's names."""
+    memo = {} if memo is None else memo
     names = our_names(config, seen)
     declared = {conf.name: conf for conf in config.declared}
     places: dict[str, Standing] = {}
     confs: dict[str, NodeConf] = {}
     for kube_name, node in seen.items():
         name = names[kube_name]
-        place = standing(node, name, config.members)
-        if not place.partitions and name not in declared:
-            continue
-        places[name] = place
-        confs[name] = conf_of(name, node, foreign.get(kube_name, Foreign()), config.rules, declared.get(name))
+        system = foreign.get(kube_name, NOTHING).system
+        made_of = (name, node, system, config.rules, config.members, declared.get(name))
+        known = memo.get(kube_name)
+        if known is None or any(was is not now and was != now for was, now in zip(known[0], made_of, strict=True)):
+            conf = conf_of(name, node, system, config.rules, declared.get(name))
+            known = memo[kube_name] = made_of, standing(node, name, config.members), conf
+        if known[1].partitions or name in declared:
+            places[name], confs[name] = known[1:]
     for name, conf in declared.items():
         confs.setdefault(name, conf)
-        named = tuple(each for each, membership in config.members if name in (membership.named or ()))
-        places.setdefault(name, Standing(partitions=named))
+        places.setdefault(name, Standing(partitions=_expected(name, config)))
     for each in kept:
         confs.setdefault(each.conf.name, each.conf)
         places.setdefault(each.conf.name, Standing(partitions=each.partitions))
     order = [name for name in declared if name in confs]
     order += sorted((name for name in confs if name not in declared), key=natural)
-    nodes = tuple(replace(confs[name], index=index) for index, name in enumerate(order))
+    for gone in [kube_name for kube_name in memo if kube_name not in seen]:
+        del memo[gone]
+    old = {conf.name: conf for conf in config.nodes}
+    nodes = tuple(_numbered(confs[name], index, old.get(name)) for index, name in enumerate(order))
     labels = {names[kube_name]: node.labels for kube_name, node in seen.items()}
     topologies = topologies_of(config.rules.topology, {name: labels.get(name, {}) for name in order})
     return replace(
@@ -66,6 +78,21 @@ def fill(
         pools=tuple(_pools(config, order, labels)),
         topologies=topologies if config.rules.topology else config.topologies,
     )
+
+
+def _expected(name: str, config: FleetConfig) -> tuple[str, ...]:
+    """Partitions of a node that is declared and not there: those that would have it whatever its labels."""
+    return tuple(
+        partition
+        for partition, membership in config.members
+        if not membership.selector and (membership.named is None or name in membership.named)
+    )
+
+
+def _numbered(conf: NodeConf, index: int, old: NodeConf | None) -> NodeConf:
+    """The very record of before where it says the same."""
+    numbered = conf if conf.index == index else replace(conf, index=index)
+    return old if old is not None and old == numbered else numbered
 
 
 def natural(name: str) -> tuple[tuple[str, int], ...]:
@@ -91,12 +118,14 @@ def our_names(config: FleetConfig, seen: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def kube_names(config: FleetConfig, seen: Iterable[str]) -> dict[str, str]:
-    """Ours -> the cluster's, of those that differ."""
-    return {name: kube_name for kube_name, name in our_names(config, seen).items() if name != kube_name}
+def kube_names(config: ClusterConfig) -> dict[str, str]:
+    """Ours -> the cluster's, of those that differ; none where nodes do not come from a cluster."""
+    if not isinstance(config, FleetConfig):
+        return {}
+    return {node.name: node.host for node in config.nodes if node.host and node.host != node.name}
 
 
-def conf_of(name: str, node: SeenNode, foreign: Foreign, rules: NodeRules, declared: NodeConf | None) -> NodeConf:
+def conf_of(name: str, node: SeenNode, system: Amounts, rules: NodeRules, declared: NodeConf | None) -> NodeConf:
     """One node's sizes. Of a declared one the declaration goes before what the cluster has, as in Slurm."""
     threads = max(_number(node.labels.get(rules.threads_per_core, "")), 1)
     whole = max(node.capacity.cpu_milli // 1000, 1)
@@ -121,8 +150,8 @@ def conf_of(name: str, node: SeenNode, foreign: Foreign, rules: NodeRules, decla
     )
     if declared is not None:
         conf = _declared(conf, declared)
-    free_cpus = max(node.allocatable.cpu_milli - foreign.system.cpu_milli, 0) // 1000
-    free_memory = max(node.allocatable.memory_mib - foreign.system.memory_mib, 0)
+    free_cpus = max(node.allocatable.cpu_milli - system.cpu_milli, 0) // 1000
+    free_memory = max(node.allocatable.memory_mib - system.memory_mib, 0)
     spare = max(conf.cpus - free_cpus, 0)
     return replace(
         conf,
@@ -193,6 +222,3 @@ def _pools(config: FleetConfig, order: Sequence[str], labels: Mapping[str, Mappi
 
 def _has(labels: Mapping[str, str], wanted: Iterable[tuple[str, str]]) -> bool:
     return all(labels.get(key) == value for key, value in wanted)
-
-
-__all__ = ["Kept", "Membership", "conf_of", "fill", "kube_names", "natural", "our_names"]

@@ -204,7 +204,7 @@ class MemoryStore:
                 self._steps.update(((step.job_id, step.restarts, step.step_id), step) for step in op.steps)
             case PutNodes():
                 self._nodes.update((node.name, node) for node in op.nodes)
-                for node in op.nodes:
+                for node in op.nodes if op.shown is None else op.shown:
                     self._note_trouble(node)
             case PutPartitions():
                 self._partitions = op.partitions

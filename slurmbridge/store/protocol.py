@@ -43,6 +43,7 @@ class PutNodes(msgspec.Struct, frozen=True, kw_only=True):
     """Administrative state of nodes that must survive a restart (drain, reasons); events for sacctmgr."""
 
     nodes: tuple[Node, ...]
+    shown: tuple[Node, ...] | None = None  # what events are made of; None: the same nodes
 
 
 class PutPartitions(msgspec.Struct, frozen=True, kw_only=True):

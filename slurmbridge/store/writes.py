@@ -229,7 +229,7 @@ class Batch:
     def _put_nodes(self, op: PutNodes) -> None:
         for node in op.nodes:
             self._entities[("node", node.name)] = ("node", node.name, node.conf.index, records.encode(node))
-        self._nodes.extend(op.nodes)
+        self._nodes.extend(op.nodes if op.shown is None else op.shown)
 
     def _put_partitions(self, op: PutPartitions) -> None:
         self._replace("partition", [(p.name, p) for p in op.partitions])

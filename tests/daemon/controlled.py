@@ -14,6 +14,7 @@ import msgspec
 from slurmbridge.commands import effects as fx
 from slurmbridge.commands.table import find
 from slurmbridge.daemon.controller import Controller
+from slurmbridge.daemon.fleet import Source
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.names import Names, UserRecord
 from slurmbridge.daemon.plans import Plans
@@ -81,6 +82,7 @@ class Site:
         self.config: ClusterConfig = self.read_config()
         self.store = MemoryStore()
         self.runtime = MemoryRuntime(START)
+        self.cluster: Source | None = None  # where nodes come from, if not from slurm.conf
         self.nonces = 0
 
     async def start(self) -> None:
@@ -100,6 +102,8 @@ class Site:
             explain=self._explain,
             read_config=self.read_config,
             shut_down=lambda jobs: None,
+            cluster=self.cluster,
+            instance="t",
         )
         await self.runtime.start(self.controller.running.on_report, self.config, daemon_addr="")
         await self.controller.running.adopt()

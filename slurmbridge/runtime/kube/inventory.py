@@ -11,32 +11,52 @@ Lives on the daemon's event loop; followers hand their changes over to it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+from slurmbridge.manifest.pod_names import CORDON
 from slurmbridge.model.fleet import FleetConfig
 from slurmbridge.reconcile import inventory
 from slurmbridge.reconcile.inventory import Kept
+from slurmbridge.reconcile.node_cordon import Cordon
 from slurmbridge.reconcile.node_sight import Foreign, SeenNode
 from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.faults import ApiFault, Kind
 from slurmbridge.runtime.kube.foreign import ForeignPods
 from slurmbridge.runtime.kube.mirror import Change
 from slurmbridge.runtime.kube.node_seen import node_of
 from slurmbridge.runtime.kube.node_watch import NodeWatch
 from slurmbridge.runtime.kube.objects import Node
 
+log = logging.getLogger(__name__)
+
 TOGETHER_S = 0.1
 """Changes within this time are told as one."""
+NOT_CORDONED = "event=cordon.failed node=%s reason=%s"
+WAITS = {
+    Kind.FORBIDDEN: (60.0, logging.ERROR, NOT_CORDONED), Kind.INVALID: (60.0, logging.ERROR, NOT_CORDONED),
+    Kind.GONE: (0.0, logging.INFO, NOT_CORDONED), Kind.CONFLICT: (0.5, logging.DEBUG, NOT_CORDONED),
+    Kind.EXPIRED: (0.5, logging.DEBUG, NOT_CORDONED), Kind.THROTTLED: (5.0, logging.INFO, NOT_CORDONED),
+    Kind.DOWN: (5.0, logging.INFO, NOT_CORDONED),
+}  # fmt: skip
+"""Seconds until a cordon that failed is decided anew."""
 
 
 class Inventory:
     """`watch` is shared with who follows pods (`Gangs`, `KubeRuntime`)."""
 
     def __init__(self, api: Api, instance: str) -> None:
+        self._api = api
         self.watch = NodeWatch(api)
         self._foreign = ForeignPods(api, instance, self._changed)
         self._seen: dict[str, SeenNode] = {}
         self._tell: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._memo: inventory.Memo = {}
+        self._patches = ThreadPoolExecutor(4, thread_name_prefix="cordon")
+        self._busy: set[str] = set()
         self.watch.listen(self._nodes_changed)
 
     async def start(self, within: float = 30.0) -> bool:
@@ -50,6 +70,7 @@ class Inventory:
             self._timer.cancel()
         await self._foreign.stop()
         await self.watch.stop()
+        await asyncio.to_thread(self._patches.shutdown, cancel_futures=True)
 
     def listen(self, changed: Callable[[], None]) -> None:
         self._tell = changed
@@ -68,21 +89,57 @@ class Inventory:
 
     def fill(self, config: FleetConfig, kept: Sequence[Kept] = ()) -> FleetConfig:
         """The configuration with the cluster's nodes; `kept`: nodes that stay though the cluster has them no more."""
-        return inventory.fill(config, self._seen, self._foreign.by_node, kept)
+        return inventory.fill(config, self._seen, self._foreign.by_node, kept, self._memo)
 
-    def kube_names(self, config: FleetConfig) -> Mapping[str, str]:
-        """Our name of a node -> the cluster's, where they differ (`PodSite.kube_nodes`)."""
-        return inventory.kube_names(config, self._seen)
+    # ---- deeds
+
+    def cordon(self, name: str, cordon: Cordon) -> None:
+        """Do that to the node as it was seen last; whatever becomes of it is seen, and decided again by who listens."""
+        node = self.watch.nodes.get(name)
+        if node is None or name in self._busy:
+            return
+        self._busy.add(name)
+        change: dict[str, Any] = {
+            "metadata": {
+                "resourceVersion": node.metadata.resource_version,
+                "annotations": {CORDON: cordon.mark or None},
+            }
+        }
+        if cordon.unschedulable is not None:
+            change["spec"] = {"unschedulable": cordon.unschedulable or None}
+        loop = asyncio.get_running_loop()
+        done = self._patches.submit(self._api.patch, f"/api/v1/nodes/{name}", change)
+        done.add_done_callback(lambda future: _on(loop, self._patched, name, future.exception()))
+
+    def _patched(self, name: str, fault: BaseException | None) -> None:
+        wait = 0.0
+        if isinstance(fault, ApiFault):
+            log.log(*WAITS[fault.kind][1:], name, fault)
+            wait = WAITS[fault.kind][0]
+        elif fault is not None:
+            raise fault
+        asyncio.get_running_loop().call_later(wait, self._free, name, fault is not None)
+
+    def _free(self, name: str, again: bool) -> None:
+        self._busy.discard(name)
+        if again:
+            self._changed()
 
     # ---- what is seen
 
     def _nodes_changed(self, changes: Sequence[Change[Node]]) -> None:
+        moved = False
         for change in changes:
             if change.after is None:
                 self._seen.pop(change.key[1], None)
+                moved = True
             else:
-                self._seen[change.key[1]] = node_of(change.after)
-        self._changed()
+                seen = node_of(change.after)
+                if self._seen.get(seen.name) != seen:
+                    self._seen[seen.name] = seen
+                    moved = True
+        if moved:
+            self._changed()
 
     def _changed(self) -> None:
         if self._tell is not None and self._timer is None:
@@ -92,3 +149,10 @@ class Inventory:
         self._timer = None
         if self._tell is not None:
             self._tell()
+
+
+def _on(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *given: Any) -> None:
+    try:
+        loop.call_soon_threadsafe(call, *given)
+    except RuntimeError:
+        return  # the loop has ended; the next daemon decides again
