@@ -14,7 +14,7 @@ OVERFLOW_UID = 65534
 
 
 class Crowd:
-    """Counts by uid. owner_uid: who started the daemon."""
+    """Counts by uid. owner_uid: whom alone (besides root) it serves; 0: everybody."""
 
     def __init__(self, owner_uid: int) -> None:
         self._owner = owner_uid

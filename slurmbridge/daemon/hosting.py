@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from typing import Protocol
 
 from slurmbridge.daemon import configuration
 from slurmbridge.daemon.controller import Controller
+from slurmbridge.daemon.fleet import Source
 from slurmbridge.daemon.server import Service
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.runtime.local import LocalRuntime
@@ -25,6 +27,14 @@ class Hosting(Protocol):
         """Known from `prepare` on."""
 
     @property
+    def cluster(self) -> Source | None:
+        """Where nodes come from, from `prepare` on; None: they are those of the configuration."""
+
+    @property
+    def instance(self) -> str:
+        """By which what is ours is known there."""
+
+    @property
     def is_shared(self) -> bool:
         """Whether it serves every user of the host, not only the one who started it."""
 
@@ -32,13 +42,16 @@ class Hosting(Protocol):
         """First of all on the loop: the configuration, with its nodes."""
 
     def read_config(self) -> ClusterConfig:
-        """The same once more, as the files are now."""
+        """The same once more, as the files are now, without a cluster's nodes. In a thread."""
 
     def take_over(self, sock: socket.socket, hello: bytes, uid: int) -> bool:
         """A supervisor dialled the daemon's own socket; it is the runtime's, or closed."""
 
     async def open(self, controller: Controller, service: Service) -> None:
         """The runs that are there were found: from here on their supervisors are welcome."""
+
+    def requests(self) -> Mapping[tuple[str, str, str], int]:
+        """How many were made to a cluster's API server, by (verb, resource, outcome)."""
 
     def shut(self) -> None:
         """Nobody new any more."""
@@ -52,6 +65,9 @@ class Hosting(Protocol):
 
 class VirtualNodes:
     """Processes of this machine. Its fork server starts before any file is read."""
+
+    cluster = None
+    instance = ""
 
     def __init__(self, state: str, slurm_conf: str | None, site: str | None) -> None:
         self.runtime = LocalRuntime(state)
@@ -72,6 +88,9 @@ class VirtualNodes:
 
     async def open(self, controller: Controller, service: Service) -> None:
         """They come over the daemon's own socket."""
+
+    def requests(self) -> Mapping[tuple[str, str, str], int]:
+        return {}
 
     def shut(self) -> None:
         """As `open`."""

@@ -19,6 +19,7 @@ import time
 from slurmbridge.commands import quotas
 from slurmbridge.daemon import configuration
 from slurmbridge.daemon.controller import Controller
+from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.daemon.hosting import Hosting, VirtualNodes
 from slurmbridge.daemon.locking import Lock
 from slurmbridge.daemon.memory import Memory
@@ -154,8 +155,7 @@ class Daemon:
 
     def _compose(self, store: SqliteStore) -> None:
         self.planning = Planning(time.time)
-        owner = 0 if self.hosting.is_shared else os.geteuid()
-        memory = Memory(self.config, Names(), owner_uid=owner, host=configuration.host_name(), now=time.time())
+        memory = Memory(self.config, Names(), owner_uid=os.geteuid(), host=configuration.host_name(), now=time.time())
         self.controller = Controller(
             memory,
             store,
@@ -169,8 +169,11 @@ class Daemon:
             explain=self.planning.explain,
             read_config=self.hosting.read_config,
             shut_down=self._shut_down,
+            cluster=self.hosting.cluster,
+            instance=self.hosting.instance,
         )
-        self.service = Service(memory, self.controller.performer, time.time, self.hosting.take_over)
+        crowd = Crowd(0 if self.hosting.is_shared else memory.owner_uid)
+        self.service = Service(memory, self.controller.performer, time.time, self.hosting.take_over, crowd)
         self.service.step_address = self.controller.step_address
 
     def _end_forsaken(self) -> None:
@@ -196,6 +199,7 @@ class Daemon:
             memory, planned=lambda: Planned(planning.cycles, planning.failures, planning.cycles_s, planning.last_cycle_s),
             commits=lambda: store.commits, is_healthy=lambda: store.healthy,
             connections=lambda: self.service.crowd.connections, version=importlib.metadata.version("slurmbridge"),
+            asked=self.hosting.requests,
         )  # fmt: skip
         return await Pages({"/metrics": found.page, "/healthz": lambda: ("text/plain", "ok\n")}).listen(self.metrics)
 

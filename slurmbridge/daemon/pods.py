@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
@@ -80,20 +81,24 @@ class Pods:
         """Inside of a pod its user is nobody that jobs could be of."""
         return os.geteuid() == 0 or self._place.inside
 
+    @property
+    def instance(self) -> str:
+        return self.site.instance
+
     async def prepare(self) -> ClusterConfig:
-        self._inventory = Inventory(self._place.api, self.site.instance)
-        if not await self._inventory.start(LISTED_S):
+        self.cluster = Inventory(self._place.api, self.site.instance)
+        if not await self.cluster.start(LISTED_S):
             raise RuntimeFault(f"the nodes of {self._place.api.server} could not be listed in time")
-        config = self.read_config()
-        hosts = {node.name: node.host for node in config.nodes if node.host not in ("", node.name)}
-        self.site = replace(self.site, kube_nodes=hosts)
-        self.runtime = KubeRuntime(self._place.api, self.site, dict(config.partition_pods), config.pods, time.time)
+        config = self.cluster.fill(self.read_config())
+        self.runtime = KubeRuntime(
+            self._place.api, self.site, dict(config.partition_pods), config.pods, time.time, nodes=self.cluster.watch
+        )
         return config
 
     def read_config(self) -> FleetConfig:
         fleet = configuration.read_fleet(self._slurm_conf, self._site_file)
         _check_supervisor(fleet, self.site)
-        return self._inventory.fill(fleet)
+        return fleet
 
     def take_over(self, sock: socket.socket, hello: bytes, uid: int) -> bool:
         """Pods come through their own door."""
@@ -114,12 +119,15 @@ class Pods:
         key = RunKey(opening.job, opening.restarts)
         self.runtime.welcome(functools.partial(PodLink, transport, first), key, opening.rank, opening.run)
 
+    def requests(self) -> Mapping[tuple[str, str, str], int]:
+        return self._place.api.counts.all()
+
     def shut(self) -> None:
         self._server.close()
 
     async def close(self) -> None:
         self._admission.close()
-        await self._inventory.stop()
+        await self.cluster.stop()
 
     def release(self) -> None:
         self._socket.close()

@@ -32,11 +32,14 @@ TakeOver = Callable[[socket.socket, bytes, int], bool]
 
 
 class Service:
-    """What all connections share."""
+    """What all connections share. `crowd`: who may come; else the daemon's owner, or everybody where that is root."""
 
-    def __init__(self, memory: Memory, performer: Performer, clock: Callable[[], float], take_over: TakeOver) -> None:
+    def __init__(
+        self, memory: Memory, performer: Performer, clock: Callable[[], float], take_over: TakeOver,
+        crowd: Crowd | None = None,
+    ) -> None:  # fmt: skip
         self.memory, self.performer, self.clock, self.take_over = memory, performer, clock, take_over
-        self.crowd = Crowd(memory.owner_uid)
+        self.crowd = crowd or Crowd(memory.owner_uid)
         self.attached = Attached()
         self.is_stopping = False
         self.step_address: Callable[[int], str] = lambda job_id: ""
