@@ -19,6 +19,7 @@ from slurmbridge.sched.columns import Ints, NodeColumns
 from slurmbridge.sched.held import OVERRUN_S, Held
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.room import NO_OWNER, Hold, Room
+from slurmbridge.sched.soonest import Least, bound
 
 PROBES = 64
 """Times that are looked at one by one once a lower bound is known."""
@@ -47,17 +48,17 @@ class Releases:
 
     def __init__(self, columns: NodeColumns, held: Held, now: float) -> None:
         self._columns = columns
-        self._held = held.by_end(now)
+        self.held = held.by_end(now)
 
     def times(self) -> NDArray[np.float64]:
         """Different finite times at which something ends."""
-        ends = self._held.nodes["end"]
+        ends = self.held.nodes["end"]
         return np.unique(ends[np.isfinite(ends)])
 
     def room_at(self, now_room: Room, when: float) -> Room:
         """The room once everything that ends by then is gone."""
         room = now_room.copy(with_cpu_numbers=False)
-        nodes, devices = self._held.nodes, self._held.devices
+        nodes, devices = self.held.nodes, self.held.devices
         gone = nodes[: int(np.searchsorted(nodes["end"], when, side="right"))]
         if not len(gone):
             return room
@@ -103,6 +104,7 @@ class Horizon:
         self._windows: list[_Window] = []
         self._limits: list[Room] = [room]
         self.reserved: list[Reserved] = []
+        self._expected: tuple[float, Room] | None = None  # the room at the time that was found last
 
     def copy(self) -> Horizon:
         """Independent from now on."""
@@ -131,7 +133,7 @@ class Horizon:
     def ends_now(self, job_ids: Iterable[int], ends: Iterable[tuple[float, Hold]]) -> None:
         """These runs are being ended. `ends`: what each of their holds would have lasted to."""
         self._ending.update(job_ids)
-        self._releases = None
+        self._releases = self._expected = None
         gone = self._now + OVERRUN_S
         rows = []
         for end, hold in ends:
@@ -160,6 +162,7 @@ class Horizon:
         """A job starts now and runs to `end` at most."""
         rows = []
         self._started.append((0, end, holds))
+        self._expected = None
         for hold in holds:
             self.room.take(hold)
             rows.append(hold.row)
@@ -191,6 +194,16 @@ class Horizon:
                     room.take(hold)
         return room
 
+    def _room_with(self, reserved: Reserved) -> Room:
+        """The room at a start that has just been promised, as far as possible the one in which it was found."""
+        if self._expected is None or self._expected[0] != reserved.start:
+            return self.room_at(reserved.start)
+        room = self._expected[1]
+        self._expected = None
+        for hold in reserved.placement.holds:
+            room.take(hold)
+        return room
+
     def earliest(
         self,
         length_s: float,
@@ -199,10 +212,11 @@ class Horizon:
         *,
         only_grows: bool = True,
         more: Sequence[float] = (),
+        least: Least | None = None,
     ) -> tuple[float, Placement] | None:
         """The first time within `window_s` at which `fits(when, room, least room over the run)` gives a placement.
 
-        `more`: times at which it may fit although nothing ends.
+        `more`: times at which it may fit although nothing ends. `least`: what must be free then, where that is known.
         """
         releases = self._all_releases()
         times = np.unique(
@@ -210,28 +224,50 @@ class Horizon:
         )
         times = times[(times > self._now) & (times <= self._now + window_s) & np.isfinite(times)]
         low, high = 0, len(times) - 1
-        if high < 0:
+        if only_grows and least is not None:
+            low = int(np.searchsorted(times, bound(least, self._columns, self.room, releases.held)))
+        if low > high:
             return None
         # Without promised runs, room only grows: the first time that fits then is a lower bound. (Not so for nodes that
         # are open only while a job of the same user keeps others out, nor around advance reservations.)
-        while only_grows and low < high:
-            middle = (low + high) // 2
-            when = float(times[middle])
-            room = releases.room_at(self.room, when)
-            if fits(when, room, room) is not None:
-                high = middle
-            else:
-                low = middle + 1
+        if only_grows:
+            low, found = self._first(releases, times, low, fits)
+            if found is not None and not self.reserved:
+                return float(times[low]), found
         for when in times[low : low + PROBES].tolist():
             room = self.room_at(when)
-            least = room
+            narrow = room
             for window in self._windows:
                 if when < window.start < when + length_s:
-                    least = least.tightened(window.room)
-            placement = fits(when, room, least)
+                    narrow = narrow.tightened(window.room)
+            placement = fits(when, room, narrow)
             if placement is not None:
+                self._expected = when, room
                 return when, placement
+        self._expected = None
         return None
+
+    def _first(
+        self,
+        releases: Releases,
+        times: NDArray[np.float64],
+        low: int,
+        fits: Callable[[float, Room, Room], Placement | None],
+    ) -> tuple[int, Placement | None]:
+        """The place of the first time at which it fits beside nothing but what runs, with what it gets there."""
+        high, middle = len(times), low  # the lowest is often right
+        found: dict[int, Placement] = {}
+        while low < high:
+            when = float(times[middle])
+            room = releases.room_at(self.room, when)
+            placement = fits(when, room, room)
+            if placement is not None:
+                high, found[middle] = middle, placement
+                self._expected = when, room
+            else:
+                low = middle + 1
+            middle = (low + high) // 2
+        return low, found.get(low)
 
     def promise(self, job_id: int, start: float, length_s: float, placement: Placement) -> None:
         """Reserve. Later work sees it through `limits`."""
@@ -244,7 +280,7 @@ class Horizon:
         if self._window_at(start) is not None:  # it is among those that the promise was just taken from
             self._refresh([hold.row for hold in placement.holds])
             return
-        self._windows.append(_Window(start, self.room_at(start)))
+        self._windows.append(_Window(start, self._room_with(self.reserved[-1])))
         self._windows.sort(key=lambda window: window.start)
         self._limits = [self.room]
         for window in self._windows:

@@ -34,6 +34,7 @@ from slurmbridge.sched.room import NO_OWNER, Room
 from slurmbridge.sched.screen import floor_of, hopeless
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
+from slurmbridge.sched.soonest import least_of
 from slurmbridge.sched.terms import Settings, count_run_minutes, reservation_gate
 
 _LIMITED = frozenset({"limits", "safe"})
@@ -364,7 +365,9 @@ class Session:
             return self._finder.place(job, wish, view, room, least, (), length, None, when)
 
         steady = not (self._finder.owned or self.snapshot.reservations)
-        found = self.horizon.earliest(length, self._settings.window_s, fits, only_grows=steady, more=(gives_up,))
+        least = least_of(shape, view.nodes, self._rules) if gives_up == math.inf else None
+        window = self._settings.window_s
+        found = self.horizon.earliest(length, window, fits, only_grows=steady, more=(gives_up,), least=least)
         if found is not None:
             self.horizon.promise(job.job_id, found[0], length, found[1])
             self._screen_again()
