@@ -36,6 +36,7 @@ from slurmbridge.reconcile.plan import (
 from slurmbridge.reconcile.trouble import Patience, Trouble, next_look, refusal, trouble_of
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.faults import ApiFault, Kind
+from slurmbridge.runtime.kube.node_watch import NodeWatch
 from slurmbridge.runtime.kube.sights import Sights
 from slurmbridge.runtime.kube.writes import Made, Writer
 
@@ -90,7 +91,7 @@ class Gangs:
     def __init__(
         self, api: Api, instance: str, namespace: str, tell: Callable[[News], None], clock: Callable[[], float], *,
         seen: Callable[[RunKey, Sequence[SeenPod]], None] = _nobody, patience: Patience = Patience(),
-        again_s: float = AGAIN_S,
+        again_s: float = AGAIN_S, nodes: NodeWatch | None = None,
     ) -> None:  # fmt: skip
         self._seen = seen
         self._api, self._instance, self._tell, self._clock = api, instance, tell, clock
@@ -99,7 +100,7 @@ class Gangs:
         self._services_path = f"/api/v1/namespaces/{namespace}/services"
         self._writer = Writer(api, seal=(pod_names.HASH, pod_names.EPOCH))
         self._patches = ThreadPoolExecutor(4, thread_name_prefix="free")
-        self._sights = Sights(api, instance, namespace, self._look, clock)
+        self._sights = Sights(api, instance, namespace, self._look, clock, nodes)
         self._runs: dict[RunKey, _Run] = {}
         self._busy: dict[RunKey, set[Action]] = {}  # under way; deletes that were answered stay, they need no second
         self._timers: dict[RunKey, asyncio.TimerHandle] = {}

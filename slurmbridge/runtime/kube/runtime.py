@@ -29,6 +29,7 @@ from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.devices import Access, Denied, DeviceNews, Taken
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
 from slurmbridge.runtime.kube.holding import Holding
+from slurmbridge.runtime.kube.node_watch import NodeWatch
 from slurmbridge.runtime.local.reports import report_of
 from slurmbridge.runtime.orders import Orders
 from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
@@ -93,12 +94,13 @@ class KubeRuntime(Orders):
 
     def __init__(
         self, api: Api, site: PodSite, templates: Mapping[str, PodTemplate], base: PodTemplate,
-        clock: Callable[[], float], *, parting_s: float = PARTING_S,
+        clock: Callable[[], float], *, parting_s: float = PARTING_S, nodes: NodeWatch | None = None,
     ) -> None:  # fmt: skip
         self._site, self._clock = site, clock
         self._capabilities = Capabilities(containers=True, templates=templates, base=base)
         self._parting_s = parting_s
-        self._gangs = Gangs(api, site.instance, site.namespace, self._hear, clock, seen=self._pods_seen)
+        self._follows_nodes = nodes is None
+        self._gangs = Gangs(api, site.instance, site.namespace, self._hear, clock, seen=self._pods_seen, nodes=nodes)
         self._devices: Access = Holding(
             api,
             site,
@@ -280,6 +282,8 @@ class KubeRuntime(Orders):
         return f"through:{key.job_id}"
 
     def sample(self) -> Sequence[NodeSample]:
+        if not self._follows_nodes:  # who told us of the nodes tells more of them
+            return ()
         names = self._site.kube_nodes
         return [
             NodeSample(node=name, responding=self._gangs.node_state(names.get(name, name)) is NodeState.THERE)

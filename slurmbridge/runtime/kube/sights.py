@@ -19,6 +19,7 @@ from slurmbridge.reconcile.observed import Life, NodeState, SeenPod, SeenService
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.faults import ApiFault, Kind
 from slurmbridge.runtime.kube.mirror import Change
+from slurmbridge.runtime.kube.node_watch import NodeWatch
 from slurmbridge.runtime.kube.objects import Listing, Meta, Node, Object
 from slurmbridge.runtime.kube.seen import RunPod, Warned, key_of, pod_of, service_of, state_of
 from slurmbridge.runtime.kube.watching import Follower
@@ -38,11 +39,12 @@ class WarningEvent(Object, frozen=True, kw_only=True):
 
 
 class Sights:
-    """`changed(key)` is called on the loop when something of a run is seen anew."""
+    """`changed(key)` is called on the loop when something of a run is seen anew. `nodes`: those that others follow already."""
 
     def __init__(
-        self, api: Api, instance: str, namespace: str, changed: Callable[[RunKey], None], clock: Callable[[], float]
-    ) -> None:
+        self, api: Api, instance: str, namespace: str, changed: Callable[[RunKey], None], clock: Callable[[], float],
+        nodes: NodeWatch | None = None,
+    ) -> None:  # fmt: skip
         self._api, self._instance, self._namespace = api, instance, namespace
         self._tell_changed, self._clock = changed, clock
         ours = f"{pod_names.INSTANCE}={instance},{pod_names.JOB}"
@@ -51,8 +53,9 @@ class Sights:
         self._service_follower = Follower(
             api, f"{base}/services", Object, self.on_loop(self._services_changed), labels=ours
         )
-        self._node_follower = Follower(api, "/api/v1/nodes", Node, self.on_loop(self._nodes_changed))
-        self._followers: tuple[Follower[Any], ...] = (self._node_follower, self._service_follower, self._pod_follower)
+        self._own_watch = nodes is None
+        self._watch = NodeWatch(api) if nodes is None else nodes
+        self._followers: tuple[Follower[Any], ...] = (self._service_follower, self._pod_follower)
         self._asking = ThreadPoolExecutor(4, thread_name_prefix="ask")
         self._knows_pods = False
         self._asked: dict[str, float] = {}  # node or uid -> when
@@ -66,10 +69,12 @@ class Sights:
     async def start(self, within: float) -> bool:
         """False: the cluster could not be listed in time; it is tried on."""
         self._loop = asyncio.get_running_loop()
+        self._watch.listen(self._nodes_changed)
         for follower in self._followers:
             follower.start()
+        watched = await self._watch.start(within)
         waits = (asyncio.to_thread(follower.wait_listed, within) for follower in self._followers)
-        listed = all(await asyncio.gather(*waits))
+        listed = all(await asyncio.gather(*waits)) and watched
         await asyncio.sleep(0)  # what was listed has been handed over
         self._knows_pods = listed
         return listed
@@ -77,6 +82,8 @@ class Sights:
     async def stop(self) -> None:
         for follower in self._followers:
             await asyncio.to_thread(follower.stop)
+        if self._own_watch:
+            await self._watch.stop()
         await asyncio.to_thread(self._asking.shutdown, cancel_futures=True)
 
     def on_loop(self, take: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -185,7 +192,7 @@ class Sights:
 
     def node_state(self, node: str) -> NodeState:
         state = self._nodes.get(node)
-        if state is None and node and self._node_follower.mirror.version and node not in self._asked:
+        if state is None and node and self._watch.is_listed and node not in self._asked:
             self._asked[node] = self._clock()
             self._asking.submit(self._ask_for_node, node)
         return state or NodeState.SILENT
