@@ -14,6 +14,7 @@ import numpy as np
 from slurmbridge.model.job import DeviceShare, GpuNeed, GpuScope
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.room import Room
+from slurmbridge.sched.rows import count_in_rows
 
 
 def _amounts(need: GpuNeed, total_mib: Ints) -> tuple[Ints, Ints]:
@@ -47,8 +48,7 @@ def available(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
             return room.whole
         if need.type in columns.device_types and not columns.mixed_types:
             return np.where(columns.node_type == columns.device_types.index(need.type), room.whole, 0)
-    counts: Ints = fitting(need, columns, room).sum(axis=1, dtype=np.int64)
-    return counts
+    return count_in_rows(fitting(need, columns, room))
 
 
 def of_kinds(need: GpuNeed, columns: NodeColumns, room: Room) -> list[Ints]:

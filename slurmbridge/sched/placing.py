@@ -14,6 +14,7 @@ import numpy as np
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.room import Room
+from slurmbridge.sched.rows import sum_of_rows
 
 
 class Placing(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -27,7 +28,7 @@ class Placing(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def order(self, room: Room) -> Ints:
         """All rows, the first to be tried first."""
         rows = np.arange(len(self.signs))
-        devices = self.signs * room.milli.sum(axis=1, dtype=np.int64)
+        devices = self.signs * sum_of_rows(room.milli)
         return np.lexsort((rows, self.signs * room.cpus, devices, self.pools, self.weights)).astype(np.int64)
 
     def rank(self, row: int, room: Room) -> tuple[int, int, int, int, int]:

@@ -15,6 +15,7 @@ from slurmbridge.model.cluster import Others
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.rows import count_in_rows
 
 NOBODY = Others()
 NO_OWNER = -1
@@ -221,7 +222,7 @@ class Room:
 
     def count_whole(self) -> None:
         """Bring `whole` in line with the devices."""
-        self.whole = (self.milli >= 1000).sum(axis=1, dtype=np.int64)
+        self.whole = count_in_rows(self.milli >= 1000)
 
     def reset_row(self, columns: NodeColumns, row: int, holds: Iterable[Hold]) -> None:
         """Compute one row anew from what is held there: first holds that name their CPUs, then the others."""

@@ -15,6 +15,7 @@ from slurmbridge.model.request import MemoryPer
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.fit import Rules, cpus_of_task, devices_of_node, is_whole
 from slurmbridge.sched.room import Room
+from slurmbridge.sched.rows import most_of_rows
 from slurmbridge.sched.shape import Shape
 
 CPUS, MEMORY, WHOLE, MILLI, IDLE, NODES = range(6)
@@ -62,7 +63,7 @@ def hopeless(asked: Ints, columns: NodeColumns, room: Room, nodes: Bools, rules:
     free[:, MEMORY] = room.memory[open_nodes] if rules.counts_memory else np.iinfo(np.int64).max
     if columns.device_type.shape[1]:
         free[:, WHOLE] = room.whole[open_nodes]
-        free[:, MILLI] = room.milli[open_nodes].max(axis=1)
+        free[:, MILLI] = most_of_rows(room.milli[open_nodes])
     free[:, IDLE] = room.jobs[open_nodes] == 0
     step = max(CHUNK // max(len(free), 1), 1)
     found = np.ones(len(asked), dtype=np.bool_)

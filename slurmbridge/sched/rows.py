@@ -1,0 +1,33 @@
+"""What do tables with many rows and few columns come to, row by row? Several times as fast as numpy's own way by axis."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_BYTE = 255
+
+
+def count_in_rows(table: Bools) -> Ints:
+    """How many are true."""
+    if table.shape[1] > _BYTE:
+        return table.sum(axis=1, dtype=np.int64)
+    counts: Ints = np.einsum("ij->i", table.view(np.uint8)).astype(np.int64)
+    return counts
+
+
+def sum_of_rows(table: Ints) -> Ints:
+    """Their sums."""
+    sums: Ints = np.einsum("ij->i", table)
+    return sums
+
+
+def most_of_rows(table: Ints) -> Ints:
+    """The largest of each; there is a column."""
+    most = table[:, 0]
+    for column in range(1, table.shape[1]):
+        most = np.maximum(most, table[:, column])
+    return most
