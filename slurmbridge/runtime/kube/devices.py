@@ -18,6 +18,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
+from slurmbridge.manifest.pod_site import PodSite
 from slurmbridge.model.pods import PodTemplate
 from slurmbridge.model.run import Launch, RunKey
 from slurmbridge.reconcile.observed import SeenPod
@@ -55,6 +56,9 @@ class Access(Protocol):
 
     async def start(self, within: float) -> bool:
         """Follow the cluster; False: it could not be listed in time, and is tried on."""
+
+    def reconfigure(self, site: PodSite) -> None:
+        """From now on pods are made for that."""
 
     async def stop(self) -> None: ...
     async def emptied(self, within: float) -> None:

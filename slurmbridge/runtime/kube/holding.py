@@ -94,6 +94,9 @@ class Holding:
         await asyncio.sleep(0)  # what was listed has been handed over
         return listed
 
+    def reconfigure(self, site: PodSite) -> None:
+        self._site = site
+
     async def stop(self) -> None:
         for timer in self._timers.values():
             timer.cancel()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
 
@@ -20,16 +19,18 @@ from slurmbridge.manifest.pod_names import host_names
 from slurmbridge.manifest.pod_site import PodSite
 from slurmbridge.model.capabilities import Capabilities
 from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.fleet import FleetConfig
 from slurmbridge.model.pods import PodTemplate
 from slurmbridge.reconcile.observed import NodeState, SeenPod
 from slurmbridge.reconcile.plan import was_begun
-from slurmbridge.reconcile.trouble import Trouble
+from slurmbridge.reconcile.trouble import Patience, Trouble
 from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.devices import Access, Denied, DeviceNews, Taken
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
 from slurmbridge.runtime.kube.holding import Holding
 from slurmbridge.runtime.kube.node_watch import NodeWatch
+from slurmbridge.runtime.kube.run import Attach, Run
 from slurmbridge.runtime.local.reports import report_of
 from slurmbridge.runtime.orders import Orders
 from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
@@ -44,63 +45,21 @@ LISTED_S = 30.0
 """How long the start waits for a cluster to be listed, and an end for devices to be free."""
 
 
-class Link(Protocol):
-    """To one supervisor."""
-
-    def send(self, kind: bytes, payload: bytes = b"") -> None:
-        """One frame; dropped when the link is gone."""
-
-    def close(self) -> None:
-        """Without being told of its loss."""
-
-
-Attach: TypeAlias = Callable[[Callable[[bytes, bytes], None], Callable[[], None]], Link]
-"""(what hears each frame, what hears once that the link is lost) -> the link."""
-
-
-class Run:
-    """What the daemon's process remembers of a run."""
-
-    __slots__ = (
-        "channels",
-        "host_names",
-        "is_ended",
-        "is_launched",
-        "key",
-        "launch",
-        "make",
-        "pending",
-        "timer",
-        "token",
-        "why",
-    )
-
-    def __init__(self, key: RunKey) -> None:
-        self.key = key
-        self.launch: Launch | None = None  # None: it was found
-        self.make: Callable[[Sequence[tuple[str, ...]]], None] | None = None  # its pods, once its devices are known
-        self.host_names: tuple[str, ...] = ()
-        self.token = ""
-        self.channels: dict[int, Link] = {}
-        self.pending: list[tuple[bytes, bytes]] = []  # for a supervisor that has not dialled in yet
-        self.is_launched = False  # rank 0 has its launch, or had it when it was found
-        self.is_ended = False
-        self.why: tuple[str, str] = ("", "")  # why it has to end, and a message, as far as decided here
-        self.timer: asyncio.TimerHandle | None = None
-
-
 class KubeRuntime(Orders):
     """See `runtime.protocol`. `templates`: of partitions; `base`: of those that have none."""
 
     def __init__(
         self, api: Api, site: PodSite, templates: Mapping[str, PodTemplate], base: PodTemplate,
         clock: Callable[[], float], *, parting_s: float = PARTING_S, nodes: NodeWatch | None = None,
+        patience: Patience = Patience(),
     ) -> None:  # fmt: skip
         self._site, self._clock = site, clock
         self._capabilities = Capabilities(containers=True, templates=templates, base=base)
         self._parting_s = parting_s
         self._follows_nodes = nodes is None
-        self._gangs = Gangs(api, site.instance, site.namespace, self._hear, clock, seen=self._pods_seen, nodes=nodes)
+        self._gangs = Gangs(
+            api, site.instance, site.namespace, self._hear, clock, seen=self._pods_seen, nodes=nodes, patience=patience
+        )
         self._devices: Access = Holding(
             api,
             site,
@@ -108,6 +67,7 @@ class KubeRuntime(Orders):
             clock,
             node_state=self._gangs.node_state,
             knows_pods=self._gangs.knows_pods,
+            patience=patience,
         )
         self._runs: dict[RunKey, Run] = {}
         self._knows_runs = False  # the daemon has said which runs there are: before that nobody is nobody's
@@ -127,7 +87,14 @@ class KubeRuntime(Orders):
         await self._gangs.start(LISTED_S)
 
     def reconfigure(self, config: ClusterConfig) -> None:
+        """Of a cluster's configuration also what pods of its partitions are like; those that run stay as they are."""
         self._nodes = tuple(node.name for node in config.nodes)
+        hosts = {node.name: node.host for node in config.nodes if node.host not in ("", node.name)}
+        self._site = replace(self._site, kube_nodes=hosts)
+        self._devices.reconfigure(self._site)
+        if isinstance(config, FleetConfig):
+            templates = dict(config.partition_pods)
+            self._capabilities = replace(self._capabilities, templates=templates, base=config.pods)
 
     async def adopt(self, expected: Sequence[RunKey]) -> None:
         self._knows_runs = True

@@ -120,6 +120,8 @@ class Paper:
             self.remove(kind, name)
             return 200, thing
         metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z", **thing["metadata"]}
+        grace = body.get("gracePeriodSeconds", thing.get("spec", {}).get("terminationGracePeriodSeconds", 30))
+        metadata["deletionGracePeriodSeconds"] = min(grace, metadata.get("deletionGracePeriodSeconds", grace))
         changed = {**thing, "metadata": metadata}
         if body.get("gracePeriodSeconds") == 0:
             changed["status"] = {**thing.get("status", {}), "phase": "Failed", "containerStatuses": []}
@@ -132,10 +134,10 @@ class Paper:
         if thing is None:
             return 404, {"reason": "NotFound", "message": name}
         change = body["metadata"]
-        if change.get("uid", thing["metadata"]["uid"]) != thing["metadata"]["uid"]:
-            return 409, {"reason": "Conflict", "message": "another uid"}
-        metadata = {key: value for key, value in {**thing["metadata"], **change}.items() if value is not None}
-        changed = self.put(kind, {**thing, "metadata": metadata})
+        for field in ("uid", "resourceVersion"):
+            if change.get(field, thing["metadata"][field]) != thing["metadata"][field]:
+                return 409, {"reason": "Conflict", "message": f"another {field}"}
+        changed = self.put(kind, _merged(thing, body))
         self._sweep(name)
         return 200, changed
 
@@ -172,18 +174,32 @@ class Paper:
         return {"metadata": {"resourceVersion": str(self.version)}, "items": items}
 
 
+def _merged(thing: Object, change: Object) -> Object:
+    """As a JSON merge patch does it."""
+    merged = dict(thing)
+    for key, value in change.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key) or {}, value) if isinstance(value, dict) else value
+    return merged
+
+
 def _selected(thing: Object, query: dict[str, str]) -> bool:
     for term in filter(None, query.get("labelSelector", "").split(",")):
-        name, equals, value = term.partition("=")
+        name, equals, value = term.replace("!=", "=").partition("=")
         found = thing["metadata"].get("labels", {}).get(name)
-        if found is None or (equals and found != value):
+        if "!=" in term:
+            if found == value:
+                return False
+        elif found is None or (equals and found != value):
             return False
     for term in filter(None, query.get("fieldSelector", "").split(",")):
-        path, _, value = term.partition("=")
+        path, _, value = term.replace("!=", "=").partition("=")
         at: Any = thing
         for word in path.split("."):
             at = at.get(word, {})
-        if at != value:
+        if ((at or "") == value) == ("!=" in term):
             return False
     return True
 

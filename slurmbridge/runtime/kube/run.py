@@ -1,0 +1,54 @@
+"""What is remembered of a run of pods while this process lives, and what a link to one of its supervisors is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from slurmbridge.model.run import Launch, RunKey
+
+
+class Link(Protocol):
+    """To one supervisor."""
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        """One frame; dropped when the link is gone."""
+
+    def close(self) -> None:
+        """Without being told of its loss."""
+
+
+Attach: TypeAlias = Callable[[Callable[[bytes, bytes], None], Callable[[], None]], Link]
+"""(what hears each frame, what hears once that the link is lost) -> the link."""
+
+
+class Run:
+    """What the daemon's process remembers of a run."""
+
+    __slots__ = (
+        "channels",
+        "host_names",
+        "is_ended",
+        "is_launched",
+        "key",
+        "launch",
+        "make",
+        "pending",
+        "timer",
+        "token",
+        "why",
+    )
+
+    def __init__(self, key: RunKey) -> None:
+        self.key = key
+        self.launch: Launch | None = None  # None: it was found
+        self.make: Callable[[Sequence[tuple[str, ...]]], None] | None = None  # its pods, once its devices are known
+        self.host_names: tuple[str, ...] = ()
+        self.token = ""
+        self.channels: dict[int, Link] = {}
+        self.pending: list[tuple[bytes, bytes]] = []  # for a supervisor that has not dialled in yet
+        self.is_launched = False  # rank 0 has its launch, or had it when it was found
+        self.is_ended = False
+        self.why: tuple[str, str] = ("", "")  # why it has to end, and a message, as far as decided here
+        self.timer: asyncio.TimerHandle | None = None
