@@ -112,6 +112,9 @@ def _listen(candidates: list[int]) -> socket.socket:
             try:
                 if family == socket.AF_INET6:
                     sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+                sock.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+                )  # what is left of ended connections is no matter
                 sock.bind((everywhere, port))
                 sock.listen(1024)
                 return sock

@@ -137,6 +137,13 @@ class Pod:
         """Its exit code, when it has ended by itself."""
         return self.process.wait(timeout=PATIENCE_S)
 
+    def last_words(self) -> dict[str, Any]:
+        """When it has written them; it still runs then."""
+        while True:
+            assert self.process.poll() is None
+            with contextlib.suppress(FileNotFoundError, ValueError):
+                return wire.decode(self.words.read_bytes())
+
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)
 
@@ -176,3 +183,11 @@ def launch(folder: Path, rank: int = 0, ranks: int = 1, script: str = "", **chan
     said = wire.join_env([("SLURM_JOB_ID", "7"), ("OF_JOB", "yes"), ("SLURMBRIDGE_ADDR", "unix:/of/the/host")])
     first = rank == 0
     return wire.encode_launch(header, script.encode() if first else b"", said if first else b"", base)
+
+
+def srun(words: str) -> str:
+    """As a job calls it: the thin client, without what starts it in a pod."""
+    return f"{sys.executable} -I -S {CLIENT} srun {words}"
+
+
+CLIENT = PROGRAM.parents[1] / "cli" / "thin" / "client.py"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,15 +14,6 @@ from tests.supervisor.pods import TOKEN, Pod, ScriptedDaemon, launch, pods
 pytestmark = pytest.mark.processes
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[ScriptedDaemon]:
-    state = tmp_path / "state"
-    state.mkdir(0o700)
-    made = ScriptedDaemon(state)
-    yield made
-    made.shut()
-
-
 def test_a_job_runs_and_ends_when_its_record_is_acknowledged(daemon: ScriptedDaemon, tmp_path: Path) -> None:
     with pods(Pod(daemon, tmp_path)) as (pod,):
         line = daemon.line()
@@ -33,7 +22,7 @@ def test_a_job_runs_and_ends_when_its_record_is_acknowledged(daemon: ScriptedDae
         line.report("started")
         ended = line.report("ended")
         assert (ended["why"], ended["status"]) == ("exit", 3 << 8)
-        assert json.loads(pod.words.read_bytes()) == ended
+        assert pod.last_words() == ended
         assert pod.process.poll() is None
         line.say(wire.ACK, sequence=ended["sequence"])
         assert pod.end() == 3
@@ -53,8 +42,7 @@ def test_reports_are_said_again_until_they_are_acknowledged(daemon: ScriptedDaem
         started = line.report("started")
         daemon.shut()
         (tmp_path / "go").touch()
-        while not pod.words.exists():  # the job ends while nobody is there
-            assert pod.process.poll() is None
+        pod.last_words()  # the job ends while nobody is there
         pod.token.write_text("renewed\n")
         daemon.open()
         line = daemon.line()
@@ -141,9 +129,7 @@ def test_a_time_limit_ends_the_job_while_the_daemon_is_away(daemon: ScriptedDaem
         line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\nexec sleep 600\n", time_limit=1))
         line.report("started")
         daemon.shut()
-        while not pod.words.exists():
-            assert pod.process.poll() is None
-        assert json.loads(pod.words.read_bytes())["why"] == "timeout"
+        assert pod.last_words()["why"] == "timeout"
         assert "DUE TO TIME LIMIT" in (tmp_path / "out-7").read_text()
 
 
