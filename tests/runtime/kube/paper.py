@@ -173,6 +173,17 @@ class Paper:
         items = [thing for thing in self.objects[kind].values() if _selected(thing, query)]
         return {"metadata": {"resourceVersion": str(self.version)}, "items": items}
 
+    def events(self, kind: str, version: int, query: dict[str, str]) -> list[Object]:
+        """After a version; an object that the query selects no more is deleted for who watches."""
+        shown: dict[str, bool] = {}
+        found = []
+        for number, event, thing in self.history[kind]:
+            name, is_selected = thing["metadata"]["name"], _selected(thing, query)
+            was, shown[name] = shown.get(name, False), is_selected and event != "DELETED"
+            if number > version and (is_selected or was):
+                found.append({"type": event if is_selected else "DELETED", "object": thing})
+        return found
+
 
 def _merged(thing: Object, change: Object) -> Object:
     """As a JSON merge patch does it."""
@@ -271,11 +282,7 @@ def paper_cluster() -> Iterator[tuple[Paper, Callable[[], Api]]]:
                         paper.lock.wait()
                     if not paper.is_open:
                         return
-                    events = [
-                        {"type": event, "object": thing}
-                        for number, event, thing in paper.history[kind]
-                        if number > version and _selected(thing, query)
-                    ]
+                    events = paper.events(kind, version, query)
                     version = paper.version
                 mark = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}
                 text = b"".join(json.dumps(event).encode() + b"\n" for event in [*events, mark])

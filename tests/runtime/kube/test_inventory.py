@@ -1,0 +1,217 @@
+"""What a cluster's Node objects and others' pods tell, over the wire: on a cluster on paper."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from slurmbridge.manifest.pod_names import CORDON, INSTANCE
+from slurmbridge.model.cluster import Partition
+from slurmbridge.model.fleet import FleetConfig, Membership
+from slurmbridge.reconcile.node_cordon import Cordon
+from slurmbridge.reconcile.node_sight import Amounts, Foreign, SeenCondition, SeenTaint
+from slurmbridge.runtime.kube.foreign import ForeignPod, HeldSpec, asked_for, is_system
+from slurmbridge.runtime.kube.inventory import Inventory
+from slurmbridge.runtime.kube.node_seen import amounts_of, node_of
+from slurmbridge.runtime.kube.objects import Container, Meta, Node, Owner, Resources
+from tests.runtime.kube.paper import Paper, paper_cluster
+
+HAS = {"cpu": "4", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "2", "ephemeral-storage": "10Gi"}
+CONFIG = FleetConfig(partitions=(Partition(name="p"),), members=(("p", Membership()),))
+
+
+def put_node(paper: Paper, name: str, *, spec: dict[str, Any] | None = None, **metadata: Any) -> None:
+    status = {
+        "capacity": HAS,
+        "allocatable": {**HAS, "cpu": "3900m"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    paper.put("nodes", {"metadata": {"name": name, **metadata}, "spec": spec or {}, "status": status})
+
+
+def put_pod(
+    paper: Paper, name: str, node: str, cpu: str, *, owner: str = "", labels: dict[str, str] | None = None
+) -> None:
+    owners = [{"kind": owner, "name": "o", "uid": "u", "controller": True}] if owner else []
+    metadata = {"name": name, "ownerReferences": owners, "labels": labels or {}}
+    spec = {"nodeName": node, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]}
+    paper.put("pods", {"metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
+
+
+class Bench:
+    def __init__(self, paper: Paper, inventory: Inventory) -> None:
+        self.paper, self.inventory, self.told = paper, inventory, 0
+        inventory.listen(self.count)
+
+    def count(self) -> None:
+        self.told += 1
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        end = time.monotonic() + 20
+        while not holds():
+            assert time.monotonic() < end, (self.inventory.nodes, self.inventory.foreign)
+            await asyncio.sleep(0.01)
+
+
+def on_paper(test: Callable[[Bench], Awaitable[None]]) -> Callable[[], None]:
+    def run() -> None:
+        async def whole(paper: Paper, inventory: Inventory) -> None:
+            put_node(paper, "a")
+            assert await inventory.start(20)
+            try:
+                await test(Bench(paper, inventory))
+            finally:
+                await inventory.stop()
+
+        with paper_cluster() as (paper, connect):
+            asyncio.run(whole(paper, Inventory(connect(), "t")))
+
+    run.__name__, run.__doc__ = test.__name__, test.__doc__
+    return run
+
+
+@on_paper
+async def test_nodes_are_known_at_the_start_and_come_and_go(bench: Bench) -> None:
+    assert [node.name for node in bench.inventory.fill(CONFIG).nodes] == ["a"]
+    put_node(bench.paper, "b")
+    await bench.until(lambda: "b" in bench.inventory.nodes and bench.told == 1)
+    assert [node.name for node in bench.inventory.fill(CONFIG).nodes] == ["a", "b"]
+    bench.paper.remove("nodes", "a")
+    await bench.until(lambda: "a" not in bench.inventory.nodes and bench.told == 2)
+    [conf] = bench.inventory.fill(CONFIG).nodes
+    assert (conf.name, conf.cpus, conf.effective_cpus, conf.real_memory, conf.gres) == ("b", 4, 3, 8192, "gpu:2")
+
+
+@on_paper
+async def test_a_heartbeat_that_says_nothing_new_is_not_told(bench: Bench) -> None:
+    put_node(bench.paper, "a")
+    put_node(bench.paper, "b")
+    await bench.until(lambda: bench.told == 1)
+    assert list(bench.inventory.nodes) == ["a", "b"]
+
+
+@on_paper
+async def test_pods_of_others_are_counted_and_ours_are_not(bench: Bench) -> None:
+    paper = bench.paper
+    put_pod(paper, "ours", "a", "1", labels={INSTANCE: "t"})
+    put_pod(paper, "daemon", "a", "100m", owner="DaemonSet")
+    put_pod(paper, "static", "a", "50m", owner="Node")
+    put_pod(paper, "theirs", "a", "1500m", owner="Job")
+    put_pod(paper, "another", "a", "1", labels={INSTANCE: "other"})
+    put_pod(paper, "waits", "", "1")
+    wanted = Foreign(system=Amounts(cpu_milli=150, pods=2), others=Amounts(cpu_milli=2500, pods=2))
+    await bench.until(lambda: bench.inventory.foreign == {"a": wanted})
+    paper.status("theirs", phase="Succeeded")
+    paper.remove("pods", "another")
+    await bench.until(lambda: bench.inventory.foreign == {"a": Foreign(system=Amounts(cpu_milli=150, pods=2))})
+
+
+@on_paper
+async def test_a_cordon_is_set_and_taken_back_with_its_annotation(bench: Bench) -> None:
+    bench.inventory.cordon("a", Cordon(unschedulable=True, mark="t@1 disk"))
+    await bench.until(lambda: bench.inventory.nodes["a"].is_cordoned)
+    assert bench.inventory.nodes["a"].cordoned_by == "t@1 disk"
+    await bench.until(lambda: not bench.inventory._busy)
+    bench.inventory.cordon("a", Cordon(unschedulable=False))
+    await bench.until(lambda: not bench.inventory.nodes["a"].is_cordoned)
+    node = bench.paper.objects["nodes"]["a"]
+    assert node["spec"] == {} and CORDON not in node["metadata"]["annotations"]
+
+
+@on_paper
+async def test_a_cordon_of_a_node_that_was_changed_meanwhile_is_decided_anew(bench: Bench) -> None:
+    bench.paper.fail = lambda method, path: (409, "changed") if method == "PATCH" else None
+    bench.inventory.cordon("a", Cordon(unschedulable=True, mark="t@1 disk"))
+    await bench.until(lambda: bench.told == 1)  # and who listens decides
+    assert not bench.inventory.nodes["a"].is_cordoned
+
+
+def test_without_the_right_to_see_pods_nodes_are_known_all_the_same() -> None:
+    async def whole(paper: Paper, inventory: Inventory) -> None:
+        put_node(paper, "a")
+        paper.fail = lambda method, path: (403, "no") if path.endswith("/pods") else None
+        assert await inventory.start(20)
+        assert list(inventory.nodes) == ["a"] and inventory.foreign == {}
+        await inventory.stop()
+
+    with paper_cluster() as (paper, connect):
+        asyncio.run(whole(paper, Inventory(connect(), "t")))
+
+
+# ---- objects
+
+
+def test_a_Node_object_is_read_whole() -> None:
+    text = b"""{"metadata": {"name": "a", "uid": "u", "labels": {"k": "v"}, "annotations": {"slurmbridge.io/cordon": "t@1 x"}},
+      "spec": {"unschedulable": true, "taints": [
+        {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}, {"key": "k", "value": "v", "effect": "NoExecute"}]},
+      "status": {"capacity": {"cpu": "1500m", "memory": "1Gi", "x/y": "3", "odd": "many"}, "allocatable": {"cpu": "1"},
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": "h"}],
+        "conditions": [{"type": "Ready", "status": "False", "reason": "R", "message": "M"}],
+        "nodeInfo": {"architecture": "arm64", "osImage": "Debian", "kernelVersion": "6"}}}"""
+    seen = node_of(msgspec.json.decode(text, type=Node))
+    assert (seen.name, seen.uid, seen.labels, seen.is_cordoned, seen.cordoned_by) == (
+        "a",
+        "u",
+        {"k": "v"},
+        True,
+        "t@1 x",
+    )
+    assert seen.taints == (SeenTaint(key="k", value="v", effect="NoExecute"),)
+    assert seen.capacity == Amounts(cpu_milli=1500, memory_mib=1024, resources={"x/y": 3})
+    assert seen.conditions == (SeenCondition(type="Ready", status="False", reason="R", message="M"),)
+    assert (seen.address, seen.host, seen.arch, seen.os) == ("10.0.0.1", "h", "arm64", "Debian 6")
+
+
+def container(cpu: str, *, restarts: str = "", limits: dict[str, str] | None = None) -> Container:
+    requests = {"cpu": cpu} if cpu else {}
+    return Container(resources=Resources(requests=requests, limits=limits or {}), restart_policy=restarts)
+
+
+@pytest.mark.parametrize(
+    ("spec", "milli"),
+    [
+        (HeldSpec(containers=(container("1"), container("500m"))), 1500),
+        (HeldSpec(containers=(container("1"),), init_containers=(container("3"), container("2"))), 3000),
+        (HeldSpec(containers=(container("2"),), init_containers=(container("1", restarts="Always"),)), 3000),
+        (
+            HeldSpec(containers=(container("1"),), init_containers=(container("1", restarts="Always"), container("2"))),
+            3000,
+        ),
+        (HeldSpec(containers=(container("1"),), overhead={"cpu": "250m"}), 1250),
+        (HeldSpec(containers=(container("1"),), resources=Resources(requests={"cpu": "4"})), 4000),
+        (HeldSpec(containers=(container("", limits={"cpu": "2"}),)), 2000),
+        (HeldSpec(containers=(container("0.1u"),)), 1),
+        (HeldSpec(), 0),
+    ],
+    ids=[
+        "sum",
+        "init",
+        "sidecar",
+        "init beside a sidecar",
+        "overhead",
+        "pod level",
+        "limit alone",
+        "least part",
+        "nothing",
+    ],
+)
+def test_a_pod_holds_what_a_scheduler_sets_aside_for_it(spec: HeldSpec, milli: int) -> None:
+    held = asked_for(spec)
+    assert (held.cpu_milli, held.pods) == (milli, 1)
+
+
+def test_what_is_no_quantity_counts_as_nothing() -> None:
+    assert amounts_of({"cpu": "x", "memory": "", "a/b": "-"}, up=True) == Amounts()
+
+
+@pytest.mark.parametrize(("kind", "controller", "system"), [("DaemonSet", True, True), ("Node", True, True),
+                                                             ("ReplicaSet", True, False), ("DaemonSet", False, False)])  # fmt: skip
+def test_pods_that_belong_to_a_node_are_known_by_their_owner(kind: str, controller: bool, system: bool) -> None:
+    pod = ForeignPod(metadata=Meta(owner_references=(Owner(kind=kind, controller=controller),)))
+    assert is_system(pod) is system
