@@ -7,10 +7,12 @@ away, or does not know the pod yet, is waited for without end. The token is read
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 from typing import Any, NamedTuple
 
+from slurmbridge.supervisor.kernel import boottime
 from slurmbridge.supervisor.loop import Loop
 from slurmbridge.supervisor.pod_names import Names
 from slurmbridge.supervisor.pod_relay import Relay, context
@@ -19,6 +21,10 @@ from slurmbridge.wire import supervisor as wire
 from slurmbridge.wire.client import frame
 
 FIRST_S, LAST_S = 0.25, 10.0
+CLIENT_S = 8.0
+"""How long the daemon is tried for a command: less than the command itself waits for its first answer."""
+BY_YOURSELF = b"L"
+"""To a command that cannot be helped (`wire.client`): it then says that there is no controller."""
 MOST_CLIENTS = 256
 """Commands of a job at the same time; one more is turned away."""
 
@@ -48,26 +54,26 @@ class Gate:
 
     def supervisor(self, run: str = "", sequence: int = 0) -> socket.socket:
         """The daemon, for the supervisor: `run` is the run's token, once it had its launch."""
-        return self._open(wire.SUPERVISOR, patient=True, run=run, sequence=sequence)
+        return self._open(wire.SUPERVISOR, math.inf, run=run, sequence=sequence)
 
     def step(self, connection: str) -> socket.socket:
         """Somebody outside, who wants a step; the daemon has asked for it."""
-        return self._open(wire.STEP, patient=False, connection=connection)
+        return self._open(wire.STEP, 0.0, connection=connection)
 
     def client(self, near: socket.socket, uid: int) -> None:
         """A command of the job dialled in."""
         if uid not in (0, os.getuid()) or len(self._relays) >= MOST_CLIENTS:
             near.close()
             return
-        self._begin(near, {"what": wire.CLIENT}, patient=False)
+        self._begin(near, {"what": wire.CLIENT}, boottime() + CLIENT_S, frame(BY_YOURSELF, b""))
 
-    def _open(self, what: str, *, patient: bool, **said: object) -> socket.socket:
+    def _open(self, what: str, until: float, **said: object) -> socket.socket:
         ours, near = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._begin(near, {"what": what, **said}, patient=patient)
+        self._begin(near, {"what": what, **said}, until)
         return ours
 
-    def _begin(self, near: socket.socket, said: dict[str, Any], *, patient: bool) -> None:
-        relay = Relay(self, near, said, patient=patient)
+    def _begin(self, near: socket.socket, said: dict[str, Any], until: float, parting: bytes = b"") -> None:
+        relay = Relay(self, near, said, until=until, parting=parting)
         self._relays.add(relay)
         relay.dial()
 

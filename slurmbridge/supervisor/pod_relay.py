@@ -12,6 +12,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Any
 
+from slurmbridge.supervisor.kernel import boottime
 from slurmbridge.supervisor.loop import IN, OUT, Timer
 from slurmbridge.supervisor.pod_names import Address
 from slurmbridge.wire.supervisor import SUPERVISOR
@@ -42,10 +43,14 @@ def context() -> ssl.SSLContext:
 
 
 class Relay:
-    """`patient`: try until the daemon says something; otherwise the near end is closed when a try fails."""
+    """`until`: the time up to which it is tried again, as long as nothing was said on either side; the near end then gets
+    `parting` and is closed."""
 
-    def __init__(self, gate: Gate, near: socket.socket, said: dict[str, Any], *, patient: bool) -> None:
-        self._gate, self._loop, self._near, self._said, self._patient = gate, gate.loop, near, said, patient
+    def __init__(
+        self, gate: Gate, near: socket.socket, said: dict[str, Any], *, until: float, parting: bytes = b""
+    ) -> None:
+        self._gate, self._loop, self._near, self._said = gate, gate.loop, near, said
+        self._until, self._parting = until, parting
         self._far: socket.socket | None = None
         self._heard = False
         self._near_ended = False
@@ -148,7 +153,8 @@ class Relay:
             if data == b"":
                 self._near_ended = True
             elif data:
-                self._patient = False  # it cannot be said again
+                self._until = 0.0  # it cannot be said again
+                self._parting = b""
                 self._tls.write(data)
         self._advance()
 
@@ -216,12 +222,15 @@ class Relay:
 
     def _fail(self, why: str) -> None:
         self._drop_far()
-        if not self._patient or self._heard:
+        pause = self._gate.pause()
+        if self._heard or boottime() + pause > self._until:
+            if not self._heard and self._parting:
+                _send(self._near, bytearray(self._parting))
             self._close()
             return
         self._loop.forget(self._near.fileno())
         self._gate.failed(why)
-        self._loop.after(self._gate.pause(), self.dial)
+        self._loop.after(pause, self.dial)
 
     def _drop_far(self) -> None:
         if self._far is not None:

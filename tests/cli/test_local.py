@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from slurmbridge.cli import local
 from slurmbridge.cli.thin.absent import MESSAGE_TIMEOUT
+from slurmbridge.cli.unreachable import unreachable
 from slurmbridge.commands import table
 from tests.cli.conftest import Run
 from tests.cli.fake_daemon import FakeDaemon, Peer
@@ -35,11 +35,11 @@ LOST = "Unable to contact slurm controller (connect failure)"
 )
 def test_an_unreachable_controller_is_told_in_slurms_words(line: str, expected: tuple[str, str, int]) -> None:
     """As Slurm 26.05.5 answers with a controller that refuses connections."""
-    assert local.unreachable(line.split()) == expected
+    assert unreachable(line.split()) == expected
 
 
 def test_a_ping_says_that_the_controller_is_down() -> None:
-    out, err, code = local.unreachable(["scontrol", "ping"])
+    out, err, code = unreachable(["scontrol", "ping"])
     assert out.startswith("Slurmctld(primary) at ") and out.endswith(" is DOWN\n")
     assert (err, code) == ("", 1)
 

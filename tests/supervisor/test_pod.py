@@ -186,3 +186,19 @@ def test_wrong_arguments_are_told(daemon: ScriptedDaemon, tmp_path: Path, words:
     with pods(Pod(daemon, tmp_path, extra=tuple(words))) as (pod,):
         assert pod.end() == 64
         assert pod.process.stderr is not None and pod.process.stderr.readline().startswith("slurmbridge: ")
+
+
+@pytest.mark.parametrize("command", ["squeue", "sbatch --wrap=true"])
+def test_a_command_without_a_daemon_says_so_in_slurms_words(
+    daemon: ScriptedDaemon, tmp_path: Path, command: str
+) -> None:
+    program = Path(wire.__file__).parents[1] / "cli" / "thin" / "client.py"
+    script = f"#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.05; done\n{sys.executable} -I -S {program} {command}; echo $?\n"
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script=script))
+        line.report("started")
+        daemon.shut()
+        (tmp_path / "go").touch()
+        assert pod.last_words()["status"] == 0
+        assert (tmp_path / "out-7").read_text().endswith("Unable to contact slurm controller (connect failure)\n1\n")

@@ -14,7 +14,7 @@ LONGEST_PAUSE = 160.0  # between two looks at a daemon that is long at work
 PAUSE = 0.02  # seconds before the first new attempt
 READ_ONLY = ("squeue", "sinfo", "sacct", "sshare", "sprio", "sreport", "sstat", "sdiag", "seff")
 READ_ONLY_VERBS = {"scontrol": ("show", "ping", "version"), "sacctmgr": ("show", "list", "version", "ping")}
-CODE = b"import sys; sys.path.insert(0, sys.argv.pop(1)); from slurmbridge.cli.local import main; sys.exit(main())"
+CODE = b"import sys; sys.path.insert(0, sys.argv.pop(1)); from slurmbridge.cli.alone import main; sys.exit(main())"
 T = TypeVar("T")
 
 
