@@ -21,7 +21,7 @@ TAKEN = frozenset({ROOT, TOKENS, "/dev/shm"})
 TOKEN_LIFE_S = 3600  # the kubelet renews it
 COPY = "/copy"
 TMP = "/tmp"
-_COPY_PROGRAM = f"import shutil; shutil.copytree('{ROOT}', '{COPY}', symlinks=True, dirs_exist_ok=True)"
+_COPY_PROGRAM = f"import shutil; [shutil.copytree(f'{ROOT}/{{part}}', f'{COPY}/{{part}}', symlinks=True) for part in ('bin', 'commands', 'lib')]"
 
 
 def way_in(template: PodTemplate, site: PodSite) -> str:
