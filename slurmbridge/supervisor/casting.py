@@ -1,15 +1,15 @@
 """sbcast: a file of the user's, written by a process of the user's on the job's nodes.
 
 The first node's supervisor writes it; the virtual nodes of one machine see one file system, so one copy is all there
-is. The file comes in blocks, each asked for when the one before is written, so that nothing piles up here.
+is (`pod_cast`: where each has its own). The file comes in blocks, each asked for when the one before is written, so that nothing piles up here.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from slurmbridge.supervisor.loop import OUT, Link
+from slurmbridge.supervisor.loop import OUT
 from slurmbridge.supervisor.spawn import Identity, take_fds
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import unpack
@@ -24,10 +24,17 @@ CHUNK = 1 << 16
 UNKNOWN_ERROR = 255
 
 
+class Sender(Protocol):
+    """Who sends the file, or who stands for him."""
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None: ...
+    def close(self) -> None: ...
+
+
 class Cast:
     """One file under way. ValueError from `begin`: nonsense."""
 
-    def __init__(self, node: NodeRun, link: Link) -> None:
+    def __init__(self, node: NodeRun, link: Sender) -> None:
         self._node, self._link = node, link
         self._pipe = -1
         self._left = memoryview(b"")

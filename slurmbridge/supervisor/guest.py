@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from slurmbridge.supervisor import onlookers
-from slurmbridge.supervisor.casting import Cast
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.wire import step as wire
 
 if TYPE_CHECKING:
+    from slurmbridge.supervisor.casting import Cast
     from slurmbridge.supervisor.head import Head
+    from slurmbridge.supervisor.pod_cast import Spread
     from slurmbridge.supervisor.step_state import RunningStep
 
 FromClient = Callable[["RunningStep", bytes, bytes], None]
@@ -23,14 +24,14 @@ class Guest:
     def __init__(self, head: Head, link: Link, live: dict[int, RunningStep], speak: FromClient) -> None:
         self._head, self._link, self._live, self._speak = head, link, live, speak
         self._watched = -1
-        self._cast: Cast | None = None
+        self._cast: Cast | Spread | None = None
 
     def frame(self, kind: bytes, payload: bytes) -> None:
         """What it says. ValueError: nonsense."""
         if self._cast is not None:
             self._cast.frame(kind, payload)
         elif kind == wire.CAST and not self._head.is_ending:
-            self._cast = Cast(self._head.node, self._link)
+            self._cast = self._head.cast(self._link)
             self._cast.begin(payload)
         elif kind == wire.ATTACH and self._watched < 0:
             ranks = self._head.header["ranks"]

@@ -12,11 +12,12 @@ import os
 import signal
 import socket
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slurmbridge.spool import claim
 from slurmbridge.supervisor import login
 from slurmbridge.supervisor.batch import Batch, store_script
+from slurmbridge.supervisor.casting import Cast
 from slurmbridge.supervisor.limits import Limits
 from slurmbridge.supervisor.loop import Link, Listener, Loop, Timer, dial
 from slurmbridge.supervisor.node import BATCH, NodeRun
@@ -26,6 +27,9 @@ from slurmbridge.supervisor.step_state import tres_of
 from slurmbridge.supervisor.steps import Steps
 from slurmbridge.supervisor.usage import add
 from slurmbridge.wire import supervisor as wire
+
+if TYPE_CHECKING:
+    from slurmbridge.supervisor.pod_cast import Spread
 
 DIAL_FIRST_S, DIAL_LAST_S = 0.1, 2.0
 KEEP_AGAIN_S = 1.0
@@ -82,6 +86,10 @@ class Head:
 
     def _meet(self) -> Peers:
         return Peers(self)
+
+    def cast(self, link: Link) -> Cast | Spread:
+        """Somebody brings a file for the nodes."""
+        return Cast(self.node, link)
 
     def run(self) -> None:
         """Until the run is over and acknowledged."""

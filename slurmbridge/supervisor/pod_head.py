@@ -12,10 +12,12 @@ import socket
 from typing import Any
 
 from slurmbridge.supervisor import pod_env, pod_folders, pod_words
+from slurmbridge.supervisor.casting import Cast
 from slurmbridge.supervisor.head import Head
 from slurmbridge.supervisor.kernel import boottime
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.peers import Peers
+from slurmbridge.supervisor.pod_cast import FIRST_NUMBER, Spread
 from slurmbridge.supervisor.pod_peers import PodPeers
 from slurmbridge.supervisor.pod_place import Place
 from slurmbridge.supervisor.pod_space import say
@@ -42,6 +44,8 @@ class PodHead(Head):
         super().__init__(place.loop, sock, place.folder, header, script, env, base_env, record, place.space)
         place.space.part(place.loop)
         self.code = 0
+        self._files: dict[int, Spread] = {}  # of sbcast, under way
+        self._last_file = FIRST_NUMBER
         self._over_at = 0.0
         self._is_told = False  # the termination message is all of the record
         signal.signal(signal.SIGTERM, lambda number, where: place.loop.after(0, self._deleted) and None)
@@ -62,6 +66,23 @@ class PodHead(Head):
 
     def _meet(self) -> Peers:
         return PodPeers(self)
+
+    def cast(self, link: Link) -> Cast | Spread:
+        ranks = len(self.header["ranks"])
+        if ranks == 1:
+            return super().cast(link)
+        self._last_file += 1
+        spread = Spread(self, link, self._last_file, ranks, self._file_over)
+        self._files[self._last_file] = spread
+        return spread
+
+    def _file_over(self, number: int) -> None:
+        self._files.pop(number, None)
+
+    def file_told(self, rank: int, number: int, kind: bytes, payload: bytes) -> None:
+        """Another rank has written a part of a file, or cannot."""
+        if number in self._files:
+            self._files[number].told(rank, kind, payload)
 
     def _begin(self, login_env: dict[str, str]) -> None:
         self._env = pod_env.of_job(self._place.container, self._env, login_env, self._place.address)

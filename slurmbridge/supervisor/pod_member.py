@@ -16,17 +16,21 @@ from slurmbridge.supervisor import pod_folders
 from slurmbridge.supervisor.kernel import boottime
 from slurmbridge.supervisor.loop import Link, Listener
 from slurmbridge.supervisor.member import Member
+from slurmbridge.supervisor.pod_cast import FIRST_NUMBER, Receiver
 from slurmbridge.supervisor.pod_head import DELETED
 from slurmbridge.supervisor.pod_meeting import Caller, Claim, Run, ports
 from slurmbridge.supervisor.pod_names import Address, literal, look_up
 from slurmbridge.supervisor.pod_place import Place
 from slurmbridge.supervisor.pod_space import say
 from slurmbridge.supervisor.pod_splice import Splice
+from slurmbridge.wire import step as step_wire
 from slurmbridge.wire import supervisor as wire
 
 FIRST_S, LAST_S = 0.1, 2.0
 GIVE_UP_S = 3600.0
 """Rank 0 is the last to be made, and its image may take long; who ends the run before that deletes this pod."""
+OF_THE_RUN = (wire.KILL, wire.UNWANTED, wire.SIGNAL)
+"""Frames that are of no step."""
 
 
 class PodMember(Member):
@@ -40,6 +44,7 @@ class PodMember(Member):
         place.space.part(place.loop)
         self._run = Run(int(header["job"]), int(header["restarts"]), str(header["token"]))
         self._host = str(header["address_of_node"])
+        self._files = Receiver(self.node, self._emit)
         self._pause_s = FIRST_S
         self._give_up = boottime() + GIVE_UP_S
         self._tries: list[tuple[str, int]] = []
@@ -86,6 +91,13 @@ class PodMember(Member):
 
         claim_ = Claim(int(self.header["rank"]), "")
         Caller(self.loop, addresses[0], self._run, claim_, done, self._from_head, self._head_lost)
+
+    def _from_head(self, kind: bytes, payload: bytes) -> None:
+        number = step_wire.unnumber(payload)[0] if kind not in OF_THE_RUN else 0
+        if number >= FIRST_NUMBER:
+            self._files.frame(number, kind, payload[4:])
+        else:
+            super()._from_head(kind, payload)
 
     def _met(self, link: Link) -> None:
         self._follow(link)

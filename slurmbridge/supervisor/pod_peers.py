@@ -10,6 +10,7 @@ from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.peers import Peers
 from slurmbridge.supervisor.pod_meeting import Calls, Claim, Meeting, Run
 from slurmbridge.wire import supervisor as wire
+from slurmbridge.wire.step import FINISHED, MORE, unnumber
 
 if TYPE_CHECKING:
     from slurmbridge.supervisor.pod_head import PodHead
@@ -69,5 +70,8 @@ class PodPeers(Peers):
             said = wire.decode(payload)
             node = self._head.header["ranks"][rank]["node"]
             self._head.fail(f"{node}: {said.get('message', '')}", str(said.get("why", "node_fail")))
+        elif kind in (MORE, FINISHED):
+            number, content = unnumber(payload)
+            self._pod_head.file_told(rank, number, kind, content)
         else:
             super()._frame(rank, kind, payload)

@@ -24,6 +24,7 @@ rank 0 to srun
 rank 0 to rank k: n  part: pack(JSON part, environment); i, e, s, z as above; b  barrier passed: {"values"}
 rank k to rank 0: o, x, d, m, h as above; b  all here wait in the barrier: {"values"}; k  end the step: {"code"};
 u  all tasks of the part have ended: {"usage"}
+where each node has files of its own, p, i, e and back y, f too, under numbers of files; f from rank 0: the sender is gone
 
 Request (all optional but argv, cwd): argv, cwd, umask, name, submit_line, nodes, ntasks, cpus_per_task, per_node,
 nodelist, exclude, relative, distribution, plane, exact, overlap, external, overcommit, immediate, mpi, gpus,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import socket
 import sys
 from pathlib import Path
@@ -185,3 +187,52 @@ def test_a_step_may_come_from_outside(daemon: ScriptedDaemon, tmp_path: Path) ->
         assert found["PATH"] == "/opt/slurmbridge/commands:/usr/local/bin:/usr/bin:/bin"
         assert (found["NVIDIA_VISIBLE_DEVICES"], found["MINE"], found["OF_IMAGE"]) == ("void", "1", "yes")
         assert "LD_X" not in found and found["SLURMBRIDGE_ADDR"] == f"unix:{pod.base}/socket"
+
+
+class Sender:
+    """sbcast, without its options."""
+
+    def __init__(self, pod: Pod) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(60)
+        self._socket.connect(str(pod.base / "spool/7.0.0/step"))
+        self._decoder = Decoder()
+        self._frames: list[tuple[bytes, bytes]] = []
+
+    def send(self, kind: bytes, payload: bytes) -> None:
+        self._socket.sendall(frame(kind, payload))
+
+    def answer(self) -> tuple[bytes, bytes]:
+        while not self._frames:
+            self._frames = self._decoder.feed(self._socket.recv(4096))
+        return self._frames.pop(0)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.mark.parametrize("force", [True, False])
+def test_a_file_is_brought_to_all_ranks(daemon: ScriptedDaemon, tmp_path: Path, force: bool) -> None:
+    """Pods have files of their own. Here both write the same one: the second is refused what the first has made."""
+    whole = bytes(range(256)) * 10_000
+    with contextlib.ExitStack() as stack, pods(Pod(daemon, tmp_path), Pod(daemon, tmp_path, rank=1)) as (first, _):
+        line = start(daemon, tmp_path, 2, "#!/bin/sh\nexec sleep 600\n")[0]
+        line.report("started")
+        sender = stack.enter_context(contextlib.closing(Sender(first)))
+        request = {"dest": str(tmp_path / "copy"), "mode": 0o640, "force": force}
+        sender.send(step_wire.CAST, pack(step_wire.VERSION, wire.encode(request)))
+        kind, payload = sender.answer()
+        if force:
+            for place in range(0, len(whole), 1 << 20):
+                assert kind == step_wire.MORE
+                sender.send(step_wire.STDIN, whole[place : place + (1 << 20)])
+                kind, payload = sender.answer()
+            sender.send(step_wire.STDIN_END, b"")
+            kind, payload = sender.answer()
+            assert kind == step_wire.FINISHED and wire.decode(payload)["errno"] == 0
+            assert (tmp_path / "copy").read_bytes() == whole
+        else:
+            while kind == step_wire.MORE:  # whoever is second may say so a little later
+                sender.send(step_wire.STDIN, b"x")
+                kind, payload = sender.answer()
+            assert (kind, wire.decode(payload)["errno"]) == (step_wire.FINISHED, errno.EEXIST)
