@@ -18,6 +18,7 @@ from slurmbridge.commands.table import COMMANDS
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.fields import jobs, nodes, steps
 from slurmbridge.lang import slurm_conf_dbd as dbd
+from slurmbridge.lang.site_words import WORDS
 from slurmbridge.lang.slurm_conf_keys import KEYS
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.submit.option import Option
@@ -94,6 +95,25 @@ def commands() -> str:
     return "# Commands\n\nA command that is missing says so and exits 1.\n\n" + table(("command", "there"), rows)
 
 
+def site_file() -> str:
+    heads = {
+        "defaults": "`defaults`: of all partitions", "partitions": "`partitions: NAME:` one of them",
+        "nodes": "`nodes`: what labels of a cluster's nodes mean", "pools": "`pools: NAME:` nodes that quotas are counted in",
+        "scheduling": "`scheduling`: the order of jobs",
+    }  # fmt: skip
+    text = (
+        "# The site file\n\n`--site FILE` is YAML beside slurm.conf. A field of a partition stands in place of the one of\n"
+        "`defaults`. Fields of pods have Kubernetes' own words and shapes. On virtual nodes, fields that need a cluster are\n"
+        "listed as without effect. A file with a fault is refused whole, with the line, also by `scontrol reconfigure`,\n"
+        "which reads it again.\n"
+    )
+    for section, head in heads.items():
+        rows = ((code(field.name), field.shape, field.text) for field in WORDS if section in field.sections)
+        more = "Those of `defaults` but for `gpuMemoryMiB`.\n" if section == "partitions" else ""
+        text += f"\n## {head}\n\n{more or table(('field', 'value', 'meaning'), rows)}"
+    return text
+
+
 def states() -> str:
     return (
         "# Job states and refusals\n\n## States\n\n"
@@ -111,6 +131,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "columns.md": columns,
     "commands.md": commands,
     "states.md": states,
+    "site-file.md": site_file,
 }
 
 
