@@ -31,6 +31,8 @@ from slurmbridge.store.protocol import PutNodes
 
 log = logging.getLogger(__name__)
 NOTHING = Foreign()
+ARCHES = {"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "": "x86_64"}
+"""The cluster's word for a machine -> that of uname."""
 NOBODYS = "labels: it is no partition's any more"
 
 
@@ -176,6 +178,8 @@ class Fleet:
             made_of = (node, conf, config.members, conf.name in self._partings)
             known = self._verdicts.get(conf.name)
             if known is None or any(was is not now for was, now in zip(known[0], made_of, strict=True)):
+                if node is not None:
+                    memory.node_table.describe(conf.name, os=node.os, arch=ARCHES.get(node.arch, node.arch))
                 known = made_of, verdict(node, conf, self._blocked(node, conf, config), self._instance)
             verdicts[conf.name] = known
             if known[1] != Verdict():

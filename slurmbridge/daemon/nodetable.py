@@ -114,6 +114,11 @@ class NodeTable:
         self._forget(changed)
         return changed
 
+    def describe(self, name: str, *, os: str, arch: str) -> None:
+        """What the machine says that it is."""
+        self._base[name] = replace(self._base[name], os=os, arch=arch)
+        self._built.pop(name, None)
+
     def health(self, name: str) -> Health:
         return self._health.get(name, Health())
 

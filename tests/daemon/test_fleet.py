@@ -133,6 +133,12 @@ async def test_what_an_operator_said_of_a_node_goes_on_when_it_comes_back(made: 
     assert made.paper.nodes["b"].is_cordoned
 
 
+@on("", "", node("a", os="Debian 13 6.12", arch="arm64", address="10.0.0.7"))
+async def test_a_node_is_shown_as_what_it_says_that_it_is(made: FleetSite) -> None:
+    shown = (await made.run("scontrol show node a")).out
+    assert "NodeName=a Arch=aarch64 " in shown and "OS=Debian 13 6.12 " in shown and "NodeAddr=10.0.0.7 " in shown
+
+
 # ---- health
 
 
