@@ -13,8 +13,8 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from slurmbridge.cli.srun_client import dial
 from slurmbridge.cli.srun_output import Mode, Sink
+from slurmbridge.cli.srun_reach import reach
 from slurmbridge.cli.srun_terminal import say
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import Decoder, frame, pack
@@ -30,7 +30,7 @@ def attach(facts: dict[str, Any]) -> int:
     facts: "address", "step", "label", "quiet", "input", "output", "error" (all, none, or a task's number).
     """
     try:
-        sock = dial(str(facts["address"]).removeprefix("unix:"))
+        sock = reach(str(facts["address"]), "sattach", dict(os.environ))
     except OSError as error:
         say(f"sattach: error: Unable to connect to the step: {error.strerror}")
         return 1
@@ -139,7 +139,7 @@ def cast(facts: dict[str, Any]) -> int:
     if facts.get("preserve"):
         request["times"] = [status.st_atime, status.st_mtime]
     try:
-        with dial(str(facts["address"]).removeprefix("unix:")) as sock:
+        with reach(str(facts["address"]), "sbcast", dict(os.environ)) as sock:
             return _send(sock, source, request, int(facts.get("block") or wire.BLOCK))
     except OSError as error:
         say(f"sbcast: error: {error.strerror}")

@@ -1,8 +1,7 @@
 """srun inside an allocation: asks the job's first supervisor for a step and stands between it and the terminal.
 
-The allocation is found from the job id alone: SLURMBRIDGE_ADDR (or the default state folders) names the state folder,
-`spool/JOBID/step` in it the supervisor's socket. `in_new_allocation` does the same for the allocation that the same srun
-was given by the daemon. Words and exit codes follow srun(1). Standard library only; nothing here needs the daemon.
+The allocation is found from the job id alone (`srun_reach`). `in_new_allocation` does the same for the allocation that the
+same srun was given by the daemon. Words and exit codes follow srun(1). Standard library only.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-from slurmbridge.cli import srun_components, srun_request, srun_terminal
+from slurmbridge.cli import srun_components, srun_reach, srun_request, srun_terminal
 from slurmbridge.cli.srun_output import Mode
 from slurmbridge.cli.srun_request import Usage
 from slurmbridge.cli.srun_run import Together, run
@@ -25,9 +24,6 @@ from slurmbridge.wire.client import pack
 from slurmbridge.wire.supervisor import encode, join_env
 
 VERSION = "slurm-wlm 26.05.5"
-ROOT_SOCKET = "/run/slurmbridge/socket"
-ROOT_STATES = ("/run/slurmbridge", "/var/lib/slurmbridge")
-"""Where a daemon that answers on root's socket keeps its jobs: beside it, or in the default state folder."""
 START_S = 10.0
 """How long a new allocation's socket is waited for: it is made while the supervisors meet."""
 OF_ALLOCATION = (
@@ -187,7 +183,7 @@ def _wish(
         command = srun_components.inherited(srun_request.parse(line, env), command)
     job = _job_id(command.options, env, group)
     request = _request(command, words, env, job)
-    return Wish(command, request, env, _address(job, env))
+    return Wish(command, request, env, srun_reach.find(job, env))
 
 
 def _request(command: srun_request.Command, words: list[str], env: dict[str, str], job: str) -> dict[str, Any]:
@@ -271,59 +267,28 @@ def _job_id(options: dict[str, str | None], env: dict[str, str], group: str | No
     return text
 
 
-def states(env: dict[str, str]) -> list[str]:
-    """State folders to look in, most particular first."""
-    address = env.get("SLURMBRIDGE_ADDR", "")
-    if address.startswith("unix:") and address[5:] != ROOT_SOCKET:
-        return [os.path.dirname(address[5:])]
-    root = list(ROOT_STATES)
-    if address:
-        return root
-    home = env.get("HOME", "")
-    folder = env.get("XDG_STATE_HOME") or (os.path.join(home, ".local/state") if home else "")
-    return ([os.path.join(folder, "slurmbridge")] if folder else []) + root
-
-
-def _address(job: str, env: dict[str, str]) -> str:
-    for state in states(env):
-        for folder in (job, f"{job}.0.0"):  # see spool.claim.set_pointer
-            path = os.path.join(state, "spool", folder, "step")
-            if os.path.exists(path):
-                return "unix:" + path
-    raise Usage(
-        f"srun: error: Unable to confirm allocation for job {job}: Invalid job id specified",
-        f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job}",
-    )
-
-
 def _session(wish: Wish, wait_s: float, offset: int = 0, gate: Together | None = None) -> Session:
     """One step over the supervisor's socket. `wait_s`: how long that may take to be there."""
-    path, request = wish.address.removeprefix("unix:"), wish.request
+    request, job = wish.request, wish.request.get("job")
     end = time.monotonic() + wait_s
     while True:
         try:
-            return Session(dial(path), request, offset=offset, gate=gate)
+            sock = srun_reach.reach(wish.address, "srun", wish.env)
+            return Session(sock, request, offset=offset, gate=gate)
         except PermissionError:
-            raise Usage(
-                f"srun: error: Unable to confirm allocation for job {request.get('job')}: Access/permission denied",
-                f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {request.get('job')}",
-            ) from None
+            raise Usage(*unconfirmed(job, "Access/permission denied")) from None
         except OSError as error:
+            if not wait_s and wish.address.startswith(srun_reach.THROUGH):  # neither a supervisor here nor a daemon
+                raise Usage(*unconfirmed(job, "Invalid job id specified")) from error
             if time.monotonic() >= end:
-                text = f"srun: error: Unable to create step for job {request.get('job')}: {error.strerror}"
+                text = f"srun: error: Unable to create step for job {job}: {error.strerror}"
                 raise Usage(text) from error
         time.sleep(0.05)
 
 
-def dial(path: str) -> socket.socket:
-    """A connection to a supervisor's socket, however long its path is."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    if len(os.fsencode(path)) < 104:
-        sock.connect(path)
-        return sock
-    folder = os.open(os.path.dirname(path), os.O_PATH | os.O_DIRECTORY)
-    try:
-        sock.connect(f"/proc/self/fd/{folder}/{os.path.basename(path)}")
-    finally:
-        os.close(folder)
-    return sock
+def unconfirmed(job: object, why: str) -> tuple[str, str]:
+    """What srun says of a job that it cannot find or may not enter."""
+    return (
+        f"srun: error: Unable to confirm allocation for job {job}: {why}",
+        f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job}",
+    )

@@ -39,7 +39,7 @@ def choose(listen: str | None, advertise: str | None, kept_port: int, own: str) 
         host, port = ("" if told else own), kept_port or told_port
     if not told:
         told = own if host in WILD else host
-    if not told or _is_loopback(told):
+    if not told or (not advertise and _is_loopback(told)):
         raise ConfigError(
             "no address of this host is known that pods reach: name one with --advertise HOST:PORT"
             + (f" ({told} is this host's own)" if told else "")

@@ -35,6 +35,7 @@ STANDARD_ONLY = (
     "cli/guests.py",
     "cli/srun_client.py",
     "cli/srun_output.py",
+    "cli/srun_reach.py",
     "cli/srun_request.py",
 )
 OURS_ALLOWED = (

@@ -25,6 +25,7 @@ OWN = "10.0.0.7"
         (None, "sb.jobs.svc:7", 0, OWN, ("", 7), "sb.jobs.svc:7"),
         (None, "sb.jobs.svc:7", 4000, "", ("", 4000), "sb.jobs.svc:7"),
         ("127.0.0.1:6", "sb.jobs.svc:7", 0, "", ("127.0.0.1", 6), "sb.jobs.svc:7"),
+        ("127.0.0.1:6", "127.0.0.1:6", 0, OWN, ("127.0.0.1", 6), "127.0.0.1:6"),
         ("[::]:6", "[fd00::1]:7", 0, "", ("", 6), "[fd00::1]:7"),
         (None, None, 0, "fd00::2", ("fd00::2", 0), "[fd00::2]:99"),
     ],
@@ -42,8 +43,7 @@ def test_options_go_before_the_interface_to_the_cluster(
     [
         (None, None, "", "--advertise HOST:PORT"),
         ("0.0.0.0:6", None, "", "--advertise HOST:PORT"),
-        ("127.0.0.1:6", None, OWN, "--advertise HOST:PORT"),
-        (None, "localhost:6", OWN, "localhost is this host's own"),
+        ("127.0.0.1:6", None, OWN, "127.0.0.1 is this host's own"),
         (None, "0.0.0.0:6", OWN, "an address that they can dial"),
         ("6", None, OWN, "--listen 6: HOST:PORT"),
         (None, "host", OWN, "--advertise host: HOST:PORT"),

@@ -12,10 +12,11 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from slurmbridge.daemon.through import INVALID, refuse
 from slurmbridge.runtime.local import LocalRuntime
 from slurmbridge.runtime.protocol import LaunchNode, Report, RunKey
 from slurmbridge.spool import claim
-from slurmbridge.wire.client import Decoder
+from slurmbridge.wire.client import Decoder, unpack
 from tests.runtime.contract import CONFIG, ended, launch_of
 
 IS_ROOT = os.getuid() == 0
@@ -66,6 +67,11 @@ class LocalBench:
         frames: list[tuple[bytes, bytes]] = []
         while not frames:
             frames = decoder.feed(await reader.read(65536))
+        if frames[0][0] == b"T":
+            job, command = (part.decode() for part in unpack(frames[0][1]))
+            assert isinstance(writer.transport, asyncio.Transport)
+            refuse(writer.transport, command, job, INVALID)
+            return
         import socket
 
         own = socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno()))
