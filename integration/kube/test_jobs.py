@@ -1,0 +1,151 @@
+"""Jobs as pods, from sbatch to sacct: in an image that has neither Python nor bash, on the nodes of a real cluster."""
+
+import itertools
+import pwd
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster.driver import Cluster
+from cluster.pods import Namespace, namespace
+
+from .bridge import BIN, USER, Bridge, bridge
+from .supervisor import image
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.slow,
+    pytest.mark.skipif(not (BIN / "sbatch").exists(), reason="the commands are not installed beside this Python"),
+]
+NUMBERS = itertools.count(time.time_ns() // 1_000_000)
+
+
+@pytest.fixture(scope="module")
+def space(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+    cluster.load_image(image(tmp_path_factory.mktemp("image")))
+    with namespace(cluster, f"sb-jobs-test-{next(NUMBERS)}") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def site(cluster: Cluster, space: Namespace) -> Iterator[Bridge]:
+    with bridge(cluster, space) as made:
+        yield made
+
+
+@pytest.mark.scenario
+def test_a_batch_job_runs_as_its_user_and_its_commands_reach_the_daemon(site: Bridge) -> None:
+    job = site.submit(
+        "id -u; pwd; squeue -h -o '%i %T %u'; sbatch --wrap=true --mem=32 --output=/dev/null; which python3; exit 3"
+    )
+    site.await_state(job, "FAILED")
+    lines = site.output(job).splitlines()
+    assert lines[:3] == [str(pwd.getpwnam(USER).pw_uid), str(site.share), f"{job} RUNNING {USER}"] and lines[
+        3
+    ].startswith("Submitted batch job ")
+    assert not any("python3" in line for line in lines)
+    assert site.command("sacct", "-X", "-n", "-P", "-o", "ExitCode", "-j", str(job)).strip() == "3:0"
+    assert (site.share / f"{job}.out").owner() == USER
+
+
+@pytest.mark.scenario
+def test_a_gang_has_steps_on_all_nodes_and_its_files(site: Bridge) -> None:
+    script = (
+        "srun -l hostname | sort; srun -N1 -n1 -w $(scontrol show hostnames $SLURM_JOB_NODELIST | tail -1) "
+        "srun --overlap -N2 -n2 hostname | sort; sbcast -f /etc/passwd /tmp/brought && srun -N2 -n2 test -s /tmp/brought && echo whole"
+    )
+    job = site.submit(script, "--nodes=2", "--ntasks=4")
+    site.await_state(job, "COMPLETED", "FAILED")
+    nodes = sorted(site.cluster.nodes)[:2]
+    lines = site.output(job).splitlines()
+    assert lines[:4] == [
+        f"{task}: {node}" for task, node in zip(range(4), [nodes[0]] * 2 + [nodes[1]] * 2, strict=True)
+    ]
+    assert lines[4:] == [*nodes, "whole"]
+
+
+def test_a_step_and_an_allocation_may_be_asked_for_from_outside(site: Bridge) -> None:
+    nodes = sorted(site.cluster.nodes)[:2]
+    assert sorted(site.command("srun", "-N2", "--mem=48", "hostname").split()) == nodes
+    said = site.command("salloc", "-N2", "--mem=48", "srun", "-N2", "-n2", "sh", "-c", "echo $SLURM_NODEID $PATH")
+    assert sorted(line.split(":")[0] for line in said.split("\n") if line) == [
+        "0 /opt/slurmbridge/commands", "1 /opt/slurmbridge/commands",
+    ]  # fmt: skip
+    assert site.command("srun", "--mem=48", "sh", "-c", "exit 4", code=4) == ""
+
+
+def test_cancel_ends_a_job_with_what_it_started(site: Bridge) -> None:
+    job = site.submit("trap 'echo told; exit' TERM; echo begun; sleep 600 & wait")
+    site.await_output(job, "begun")
+    site.command("scancel", str(job))
+    site.await_state(job, "CANCELLED")
+    assert "told" in site.output(job) and "CANCELLED AT" in site.output(job)
+
+
+def test_a_job_ends_while_the_daemon_is_away_and_nothing_of_it_is_lost(site: Bridge) -> None:
+    """Its record waits in the status of its pod, or its supervisor dials in again, whichever comes first."""
+    job = site.submit("echo begun; while [ ! -e go ]; do sleep 0.1; done; srun hostname; echo over; exit 5")
+    stays = site.submit("echo begun; while [ ! -e stop ]; do sleep 0.1; done")
+    for each in (job, stays):
+        site.await_output(each, "begun")
+    site.kill()
+    (site.share / "go").touch()
+    site.await_output(job, "over")
+    site.up()
+    site.await_state(job, "FAILED")
+    assert site.command("sacct", "-n", "-P", "-o", "JobID,ExitCode", "-j", str(job)).split() == [
+        f"{job}|5:0", f"{job}.batch|5:0", f"{job}.0|0:0",
+    ]  # fmt: skip
+    assert site.command("squeue", "-h", "-o", "%T", "-j", str(stays)).strip() == "RUNNING"
+    (site.share / "stop").touch()
+    site.await_state(stays, "COMPLETED")
+
+
+def test_a_pod_that_somebody_deletes_is_a_node_that_failed(site: Bridge) -> None:
+    job = site.submit("echo begun; sleep 600", "--no-requeue")
+    site.await_output(job, "begun")
+    pod = next(name for name in site.pods() if f"-{job}-0-0" in name)
+    site.space.kubectl("delete", "pod", pod, "--wait=false")
+    assert site.await_state(job, "NODE_FAIL", "FAILED") == "NODE_FAIL"
+
+
+def test_a_folder_is_mounted_only_where_its_user_reaches_it(site: Bridge) -> None:
+    (site.share / "part" / "file").write_text("of the part\n")
+    job = site.submit("cat /elsewhere/file", f"--container-mounts={site.share}/part:/elsewhere:ro")
+    site.await_state(job, "COMPLETED", "FAILED")
+    assert site.output(job) == "of the part\n"
+    closed = site.share / "closed" / "inner"
+    closed.mkdir(exist_ok=True)
+    job = site.submit("echo ran", "--no-requeue", f"--container-mounts={closed}:/elsewhere")
+    time_out = time.monotonic() + 60
+    while site.command("squeue", "-h", "-o", "%T", "-j", str(job)).strip() == "RUNNING" and time.monotonic() < time_out:
+        time.sleep(0.1)
+    assert site.output(job) == ""
+
+
+def test_nothing_is_left_of_jobs_that_ended(site: Bridge) -> None:
+    job = site.submit("true", "--nodes=2")
+    site.await_state(job, "COMPLETED")
+    end = time.monotonic() + 60
+    while site.space.kubectl("get", "pods,services", "--output=name").strip():
+        assert time.monotonic() < end
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("way", ["image", "copy"])
+def test_a_job_runs_where_the_restricted_level_is_enforced_with_a_root_that_is_read_only(
+    cluster: Cluster, space: Namespace, way: str
+) -> None:
+    with namespace(cluster, f"sb-jobs-strict-{next(NUMBERS)}") as strict:
+        cluster.kubectl("label", "namespace", strict.name, "pod-security.kubernetes.io/enforce=restricted")
+        settings = {
+            "volumes": [],
+            "volumeMounts": [],
+            "securityContext": {"readOnlyRootFilesystem": True},
+            "supervisor": way,
+        }
+        with bridge(cluster, strict, **settings) as site:
+            said = site.command("srun", "-N2", "--mem=48", "sh", "-c", "touch /no || touch /tmp/yes && squeue -h -o %T")
+            assert said.split() == ["RUNNING", "RUNNING"]
+            assert not Path("/tmp/yes").exists()
