@@ -173,7 +173,12 @@ class KubeRuntime(Orders):
                 {**each, "host": host}
                 for each, host in zip(launch_frame.ranks_of(run.launch), run.host_names, strict=True)
             ]
-            own = {"token": run.token, "epoch": run.launch.epoch, "address_of_node": run.host_names[0]}
+            own = {
+                "token": run.token,
+                "epoch": run.launch.epoch,
+                "address_of_node": run.host_names[0],
+                "host_software": self._capabilities.template(run.launch.partition).host_software,
+            }
             channel.send(wire.LAUNCH, launch_frame.payload(run.launch, rank, ranks, own))
         else:
             channel.send(wire.ACK, wire.encode({"sequence": 0}))
@@ -202,6 +207,9 @@ class KubeRuntime(Orders):
             if run.is_ended and report.sequence == PROVED:
                 return
             run.is_ended = True
+        if isinstance(report, Ended) and report.why == "node_fail" and run.why[0]:
+            # a supervisor sees that its pod is deleted; why is known here
+            report = replace(report, why=run.why[0], message=run.why[1] or report.message)
         self._listener(report)
 
     # ---- orders

@@ -287,6 +287,21 @@ def test_a_pod_that_somebody_deletes_ends_its_whole_gang_as_a_failed_node() -> N
     run(rule)
 
 
+def test_why_pods_are_deleted_is_known_better_here_than_by_the_supervisor_that_sees_it() -> None:
+    async def rule(bench: KubeBench) -> None:
+        key = bench.launch(1, b"sleep 60\n")
+        await bench.pass_time(5, lambda: bool(bench.reports))
+        run = bench.runtime._runs[key]
+        run.why = ("preempt", "another scheduler took its place")
+        seen = Ended(key=key, sequence=2, time=1.0, status=15, why="node_fail", message="its pod was deleted")
+        bench.runtime._report(run, seen)
+        (end,) = bench.ends()
+        assert isinstance(end, Ended)
+        assert (end.why, end.message, end.status) == ("preempt", "another scheduler took its place", 15)
+
+    run(rule)
+
+
 def test_what_pods_cannot_be_is_a_launch_that_failed_with_the_reason() -> None:
     async def rule(bench: KubeBench) -> None:
         bench.launch(1, b"exit 0\n", container=ContainerWish(mounts="/etc:/host"))
