@@ -124,6 +124,11 @@ def test_a_folder_is_mounted_only_where_its_user_reaches_it(site: Bridge) -> Non
     assert site.output(job) == ""
 
 
+def test_a_job_that_takes_more_memory_than_it_has_is_told_so(site: Bridge) -> None:
+    job = site.submit("echo begun; tail /dev/zero; exit 1")
+    assert site.await_state(job, "OUT_OF_MEMORY", "FAILED", "COMPLETED") == "OUT_OF_MEMORY"
+
+
 def test_nothing_is_left_of_jobs_that_ended(site: Bridge) -> None:
     job = site.submit("true", "--nodes=2")
     site.await_state(job, "COMPLETED")

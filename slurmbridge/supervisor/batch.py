@@ -17,6 +17,8 @@ from slurmbridge.supervisor import hooks, spawn
 from slurmbridge.supervisor.node import BATCH, NodeRun
 
 NO_FILE = "/dev/null"
+STATUS_MOST = 4096
+"""Bytes of what its process says before it is the script."""
 
 
 def store_script(folder: str, script: bytes, uid: int) -> str:
@@ -77,7 +79,7 @@ class Batch:
         if status is None:
             return
         try:
-            message, descriptors, _, _ = socket.recv_fds(status, 16, 1)
+            message, descriptors, _, _ = socket.recv_fds(status, STATUS_MOST, 1)
         except BlockingIOError:
             return
         if descriptors:
@@ -85,16 +87,18 @@ class Batch:
             os.set_inheritable(self.stderr, False)
             if self._early:
                 self._node.write(self.stderr, b"".join(self._early))
-        self._failed = message == b"F"
+        if message.startswith(b"F"):
+            self.problem = message[1:].decode("utf-8", "replace")
         self._node.loop.forget(status.fileno())
         status.close()
         self._status = None
 
-    _failed = False
+    problem = ""
+    """Why its files could not be opened."""
 
     def _ended(self, status: int) -> None:
         self._told(0)
-        final = spawn.OPEN_FAILED if self._failed else status
+        final = spawn.OPEN_FAILED if self.problem else status
         epilogs = hooks.around(self._header, {}).get("epilogs", [])
         cwd = str(self._header["work_dir"])
         hooks.after(self._node, BATCH, 0, epilogs, self._env, cwd, self.say, lambda: self._on_exit(final))
@@ -113,8 +117,8 @@ class Batch:
             fd_out = spawn.open_output(stdout or NO_FILE, append=append)
             same = not stderr or stderr == stdout
             fd_err = fd_out if same else spawn.open_output(stderr, append=append)
-        except OSError:
-            status.send(b"F")
+        except OSError as error:
+            status.send(f"F{error.filename}: {error.strerror}".encode("utf-8", "replace")[:STATUS_MOST])
             os._exit(1)
         spawn.take_fds(fd_in, fd_out, fd_err)
         socket.send_fds(status, [b"R"], [2])

@@ -142,6 +142,8 @@ class Head:
         self._batch_status = status
         self._batch_end = time.time()
         self.limits.cancel()
+        if self._batch is not None and self._batch.problem:
+            self._message = self._message or f"could not open {self._batch.problem}"
         if not self._why:
             self._why = "exit"
         if self.steps.is_running:
@@ -256,7 +258,9 @@ class Head:
         state = "RUNNING"
         if ended:
             state = "COMPLETED" if status == 0 else "FAILED"
-            if self._why != "exit" or status == 53:
+            if self._why == "oom":
+                state = "OUT_OF_MEMORY"
+            elif self._why != "exit" or status == 53:
                 state = "CANCELLED"
         return {
             "step_id": BATCH,

@@ -11,7 +11,7 @@ import signal
 import socket
 from typing import Any
 
-from slurmbridge.supervisor import pod_env, pod_folders, pod_words
+from slurmbridge.supervisor import pod_env, pod_folders, pod_memory, pod_words
 from slurmbridge.supervisor.casting import Cast
 from slurmbridge.supervisor.head import Head
 from slurmbridge.supervisor.kernel import boottime
@@ -44,6 +44,7 @@ class PodHead(Head):
         super().__init__(place.loop, sock, place.folder, header, script, env, base_env, record, place.space)
         place.space.part(place.loop)
         self.code = 0
+        self._oom_kills = pod_memory.kills()
         self._files: dict[int, Spread] = {}  # of sbcast, under way
         self._last_file = FIRST_NUMBER
         self._over_at = 0.0
@@ -87,6 +88,17 @@ class PodHead(Head):
     def _begin(self, login_env: dict[str, str]) -> None:
         self._env = pod_env.of_job(self._place.container, self._env, login_env, self._place.address)
         super()._begin({})
+
+    def _batch_ended(self, status: int) -> None:
+        killed = pod_memory.kills() - self._oom_kills
+        of_steps = any(int(str(step["exit"])) & 0x7F == signal.SIGKILL for step in self.steps.records())
+        if killed > 0 and not self._why and (status or not of_steps):
+            if self._batch is not None:
+                self._batch.say(pod_memory.words(killed, self.job_id))
+            self._why, status = "oom", pod_memory.OOM_STATUS
+        super()._batch_ended(status)
+        if self._message:
+            say(self._message)
 
     def _deleted(self) -> None:
         say("the pod is being deleted")

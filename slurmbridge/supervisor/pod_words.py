@@ -13,6 +13,8 @@ from slurmbridge.wire import supervisor as wire
 
 LIMIT = 4096
 MESSAGE = 512
+LONGEST = 12
+"""Bytes of a character in JSON."""
 USAGE, LAUNCH, GONE = 64, 1, 70
 """Exit codes: wrong arguments; a run that could not begin; a supervisor that failed."""
 
@@ -26,13 +28,13 @@ def last_words(report: dict[str, Any], limit: int = LIMIT) -> tuple[bytes, bool]
     for step in steps:
         step.pop("submit_line", None)
     shorter = {**report, "message": str(report.get("message", ""))[:MESSAGE]}
-    while True:
-        text = wire.encode({**shorter, "steps": steps})
-        if len(text) <= limit or not steps:
-            return text, False
+    while len(text := wire.encode({**shorter, "steps": steps})) > limit:
         size = len(text) - limit
+        if not steps:
+            shorter["message"] = shorter["message"][: -1 - size // LONGEST]
         while steps and size > 0:
             size -= len(wire.encode(steps.pop()))
+    return text, False
 
 
 def exit_code(why: str, status: int) -> int:
@@ -40,4 +42,4 @@ def exit_code(why: str, status: int) -> int:
     if why == "exit":
         number = status & 0x7F
         return 128 + number if number else status >> 8 & 0xFF
-    return LAUNCH if why == "launch" else 128 + signal.SIGTERM
+    return LAUNCH if why == "launch" else 128 + (signal.SIGKILL if why == "oom" else signal.SIGTERM)

@@ -202,3 +202,16 @@ def test_a_command_without_a_daemon_says_so_in_slurms_words(
         (tmp_path / "go").touch()
         assert pod.last_words()["status"] == 0
         assert (tmp_path / "out-7").read_text().endswith("Unable to contact slurm controller (connect failure)\n1\n")
+
+
+def test_output_that_cannot_be_opened_is_told(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\n: > ran\n", out=f"{tmp_path}/taken"))
+        ended = line.report("ended")
+        assert (ended["status"], ended["message"]) == (53, f"could not open {tmp_path}/taken: Is a directory")
+        assert not (tmp_path / "ran").exists()
+        line.say(wire.ACK, sequence=ended["sequence"])
+        pod.end()
+        assert pod.process.stderr is not None and "Is a directory" in pod.process.stderr.read()
