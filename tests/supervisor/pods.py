@@ -112,8 +112,9 @@ class ScriptedDaemon:
         self._lines.append(line)
         self._queues[line.opening.what].put(line)
 
-    def line(self, what: str = "supervisor") -> Line:
-        return self._queues[what].get(timeout=PATIENCE_S)
+    def line(self, what: str = "supervisor", within: float | None = None) -> Line:
+        """The next one of that kind. queue.Empty: none came."""
+        return self._queues[what].get(timeout=within or PATIENCE_S)
 
 
 class Pod:

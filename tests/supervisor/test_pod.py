@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
+import random
 import sys
 from pathlib import Path
 
 import pytest
 
 from slurmbridge.wire import supervisor as wire
-from tests.supervisor.pods import TOKEN, Pod, ScriptedDaemon, launch, pods
+from tests.supervisor.pods import TOKEN, Line, Pod, ScriptedDaemon, launch, pods, srun
 
 pytestmark = pytest.mark.processes
 
@@ -215,3 +218,45 @@ def test_output_that_cannot_be_opened_is_told(daemon: ScriptedDaemon, tmp_path: 
         line.say(wire.ACK, sequence=ended["sequence"])
         pod.end()
         assert pod.process.stderr is not None and "Is a directory" in pod.process.stderr.read()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_report_is_lost_or_changed_however_often_the_connection_is_cut(
+    daemon: ScriptedDaemon, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    steps = "".join(f"{srun(f'-n1 echo {number}')}\n" for number in range(6))
+    seen: dict[int, dict[str, object]] = {}
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script=f"#!/bin/sh\n{steps}"))
+        while pod.process.poll() is None:
+            try:
+                for _ in range(chance.randrange(1, 4)):
+                    report = wire.decode(line.read()[1])
+                    number = int(report["sequence"])
+                    assert seen.setdefault(number, report) == report
+                    whole = max(each for each in seen if all(before in seen for before in range(1, each + 1)))
+                    if chance.random() < 0.5 or report["kind"] == "ended":
+                        line.say(wire.ACK, sequence=whole)
+            except EOFError:
+                break  # it has ended
+            line.close()
+            again = _next(daemon, pod)
+            if again is None:
+                break
+            line = again
+            assert line.opening.run == TOKEN
+            line.say(wire.ACK, sequence=0)
+        assert pod.end() == 0
+    assert sorted(seen) == list(range(1, 15))
+    assert [seen[number]["kind"] for number in (1, 14)] == ["started", "ended"]
+    assert (tmp_path / "out-7").read_text() == "0\n1\n2\n3\n4\n5\n"
+
+
+def _next(daemon: ScriptedDaemon, pod: Pod) -> Line | None:
+    """The supervisor once more, or nothing when it has ended."""
+    while pod.process.poll() is None:
+        with contextlib.suppress(queue.Empty):
+            return daemon.line(within=0.1)
+    return None
