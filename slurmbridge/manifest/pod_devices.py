@@ -31,6 +31,8 @@ PROTECTED_S = 300
 """Grace period: how long a holder outlives a deletion that is not ours, so that its sharers can be ended first."""
 PARTING_S = 1
 """The same where we end it: nobody shares it any more."""
+HOLDER_MIB = 32
+"""What one takes; each device that may be shared has it set aside on its node (`reconcile.inventory`)."""
 LONGEST_ID = 128
 STAYS_PUT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
@@ -43,7 +45,7 @@ def holder_name(instance: str, slot: Slot) -> str:
 def holder(slot: Slot, resource: str, template: PodTemplate, site: PodSite) -> Manifest:
     """The pod that holds the slot; it does nothing, needs nothing of a job's, and belongs to none."""
     node, index = slot
-    amounts = {"cpu": "1m", "memory": "32Mi", resource: "1"}
+    amounts = {"memory": f"{HOLDER_MIB}Mi", resource: "1"}  # of CPUs none: a node's are given out whole, to the last
     container: Manifest = {
         "image": template.supervisor_image or site.supervisor_image or template.image,
         "resources": {"requests": dict(amounts), "limits": dict(amounts)},

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from slurmbridge.manifest.pod_devices import HOLDER_MIB
 from slurmbridge.model.cluster import ClusterConfig, NodeConf, Partition, Pool
 from slurmbridge.model.fleet import FleetConfig, NodeRules
-from slurmbridge.reconcile.node_devices import devices_of, gres_of
+from slurmbridge.reconcile.node_devices import devices_of, gres_of, shareable
 from slurmbridge.reconcile.node_sight import Amounts, Foreign, SeenNode
 from slurmbridge.reconcile.node_standing import Standing, standing
 from slurmbridge.reconcile.node_units import topologies_of
@@ -151,7 +152,8 @@ def conf_of(name: str, node: SeenNode, system: Amounts, rules: NodeRules, declar
     if declared is not None:
         conf = _declared(conf, declared)
     free_cpus = max(node.allocatable.cpu_milli - system.cpu_milli, 0) // 1000
-    free_memory = max(node.allocatable.memory_mib - system.memory_mib, 0)
+    holders = HOLDER_MIB * shareable(conf)
+    free_memory = max(node.allocatable.memory_mib - system.memory_mib - holders, 0)
     spare = max(conf.cpus - free_cpus, 0)
     return replace(
         conf,

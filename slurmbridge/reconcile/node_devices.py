@@ -10,7 +10,7 @@ import re
 
 from msgspec.structs import replace
 
-from slurmbridge.model.cluster import DEFAULT_DEVICE_MIB, Device
+from slurmbridge.model.cluster import DEFAULT_DEVICE_MIB, Device, NodeConf
 from slurmbridge.model.fleet import NodeRules
 from slurmbridge.reconcile.node_sight import SeenNode
 
@@ -77,6 +77,11 @@ def type_of(product: str, rules: NodeRules) -> str:
             + end
         )
     return f"{name}_{profile['profile'].lower()}" if profile and name else name
+
+
+def shareable(conf: NodeConf) -> int:
+    """How many of a node's devices may be given out in parts: each then has a pod that owns it."""
+    return sum(1 for device in conf.devices if device.resource and not device.is_slice)
 
 
 def gres_of(devices: tuple[Device, ...]) -> str:

@@ -11,6 +11,7 @@ from slurmbridge.lang import hostlist
 from slurmbridge.lang.site_cluster import on_cluster
 from slurmbridge.lang.site_file import read_site
 from slurmbridge.lang.slurm_conf import read_cluster
+from slurmbridge.manifest.pod_devices import HOLDER_MIB
 from slurmbridge.model.cluster import Device, NodeConf
 from slurmbridge.model.fleet import FleetConfig, NodeRules
 from slurmbridge.reconcile.inventory import Kept, Memo, fill, kube_names, natural
@@ -248,7 +249,14 @@ def test_broken_devices_and_those_of_others_are_taken() -> None:
     [conf] = fill(config(), world(seen), {}).nodes
     foreign = Foreign(others=Amounts(resources={GPU: 2}, pods=5))
     assert taken_of(seen, foreign, conf).devices == ((GPU, 3),)
-    assert taken_of(seen, foreign, conf).jobs == 105
+    assert (
+        taken_of(seen, foreign, conf).jobs == 101
+    )  # of 110: five are others', and each device may need one that owns it
+
+
+def test_room_is_set_aside_for_the_pods_that_own_shared_devices() -> None:
+    [conf] = fill(config(), world(node("g", gpus=4)), {}).nodes
+    assert (conf.mem_spec_limit, conf.core_spec_count) == (4 * HOLDER_MIB, 0)
 
 
 # ---- topology
