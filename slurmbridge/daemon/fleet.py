@@ -134,7 +134,7 @@ class Fleet:
         """The configuration, if it is another; the nodes that are no more there."""
         memory = self._core.memory
         was = memory.config
-        if config.nodes == was.nodes and _is_shaped_like(config, was):
+        if config is was or (config.nodes == was.nodes and _is_shaped_like(config, was)):
             return []
         before = {node.name: node for node in was.nodes}
         same_names = [node.name for node in config.nodes] == list(before)

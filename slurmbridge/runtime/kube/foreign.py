@@ -56,6 +56,7 @@ class ForeignPods:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pods: dict[str, dict[str, tuple[bool, Amounts]]] = {}  # node -> uid
         self.by_node: dict[str, Foreign] = {}
+        self.system_versions = 0  # how often what daemon sets hold changed
 
     async def start(self, within: float) -> bool:
         """False: they could not be listed in time. Without the right to see them nobody else is known to hold anything."""
@@ -97,8 +98,9 @@ class ForeignPods:
                 touched[after.spec.node_name] = None
         moved = False
         for node in touched:
-            now = foreign_of(self._pods.get(node, {}).values())
-            moved = moved or self.by_node.get(node, Foreign()) != now
+            was, now = self.by_node.get(node, Foreign()), foreign_of(self._pods.get(node, {}).values())
+            moved = moved or was != now
+            self.system_versions += was.system != now.system
             if now == Foreign():
                 self.by_node.pop(node, None)
                 if not self._pods.get(node):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -34,6 +35,8 @@ log = logging.getLogger(__name__)
 
 TOGETHER_S = 0.1
 """Changes within this time are told as one."""
+REST = 10.0
+"""Of large clusters, where looking takes long, changes are gathered for so many times as long."""
 NOT_CORDONED = "event=cordon.failed node=%s reason=%s"
 WAITS = {
     Kind.FORBIDDEN: (60.0, logging.ERROR, NOT_CORDONED), Kind.INVALID: (60.0, logging.ERROR, NOT_CORDONED),
@@ -55,6 +58,10 @@ class Inventory:
         self._tell: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._memo: inventory.Memo = {}
+        self._versions = 0  # how often nodes changed
+        self._filled: FleetConfig | None = None
+        self._filled_of: tuple[int, int, tuple[Kept, ...]] = (0, 0, ())
+        self._pause_s = TOGETHER_S
         self._patches = ThreadPoolExecutor(4, thread_name_prefix="cordon")
         self._busy: set[str] = set()
         self.watch.listen(self._nodes_changed)
@@ -89,7 +96,11 @@ class Inventory:
 
     def fill(self, config: FleetConfig, kept: Sequence[Kept] = ()) -> FleetConfig:
         """The configuration with the cluster's nodes; `kept`: nodes that stay though the cluster has them no more."""
-        return inventory.fill(config, self._seen, self._foreign.by_node, kept, self._memo)
+        of = (self._versions, self._foreign.system_versions, tuple(kept))
+        if config is not self._filled or of != self._filled_of:  # else it is what would come out again
+            self._filled = inventory.fill(config, self._seen, self._foreign.by_node, kept, self._memo)
+            self._filled_of = of
+        return self._filled
 
     # ---- deeds
 
@@ -139,16 +150,19 @@ class Inventory:
                     self._seen[seen.name] = seen
                     moved = True
         if moved:
+            self._versions += 1
             self._changed()
 
     def _changed(self) -> None:
         if self._tell is not None and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(TOGETHER_S, self._due)
+            self._timer = asyncio.get_running_loop().call_later(self._pause_s, self._due)
 
     def _due(self) -> None:
         self._timer = None
         if self._tell is not None:
+            began = time.monotonic()
             self._tell()
+            self._pause_s = max(TOGETHER_S, REST * (time.monotonic() - began))
 
 
 def _on(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *given: Any) -> None:

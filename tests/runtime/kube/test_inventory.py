@@ -96,6 +96,22 @@ async def test_a_heartbeat_that_says_nothing_new_is_not_told(bench: Bench) -> No
 
 
 @on_paper
+async def test_what_was_filled_stays_the_same_record_until_something_of_it_changed(bench: Bench) -> None:
+    filled = bench.inventory.fill(CONFIG)
+    assert bench.inventory.fill(filled) is filled
+    put_pod(bench.paper, "theirs", "a", "1")
+    await bench.until(lambda: bool(bench.inventory.foreign))
+    assert bench.inventory.fill(filled) is filled
+    put_pod(bench.paper, "daemon", "a", "1", owner="DaemonSet")
+    await bench.until(lambda: bench.inventory.foreign["a"].system.pods == 1)
+    filled = bench.inventory.fill(filled)
+    assert filled.nodes[0].effective_cpus == 2
+    put_node(bench.paper, "b")
+    await bench.until(lambda: "b" in bench.inventory.nodes)
+    assert len(bench.inventory.fill(filled).nodes) == 2
+
+
+@on_paper
 async def test_pods_of_others_are_counted_and_ours_are_not(bench: Bench) -> None:
     paper = bench.paper
     put_pod(paper, "ours", "a", "1", labels={INSTANCE: "t"})
