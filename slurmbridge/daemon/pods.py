@@ -88,7 +88,8 @@ class Pods:
     async def prepare(self) -> ClusterConfig:
         self.cluster = Inventory(self._place.api, self.site.instance)
         if not await self.cluster.start(LISTED_S):
-            raise RuntimeFault(f"the nodes of {self._place.api.server} could not be listed in time")
+            why = self.cluster.watch.fault or "no answer in time"
+            raise RuntimeFault(f"the nodes of {self._place.api.server} cannot be listed: {why}")
         config = self.cluster.fill(self.read_config())
         self.runtime = KubeRuntime(
             self._place.api, self.site, dict(config.partition_pods), config.pods, time.time, nodes=self.cluster.watch

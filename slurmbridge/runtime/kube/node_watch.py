@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 
 from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.faults import ApiFault, Kind
 from slurmbridge.runtime.kube.mirror import Change
 from slurmbridge.runtime.kube.objects import Node
 from slurmbridge.runtime.kube.watching import Follower
 
+LOOK_S = 0.1
 Take = Callable[[Sequence[Change[Node]]], None]
 
 
@@ -27,9 +30,9 @@ class NodeWatch:
         return bool(self._follower.mirror.version)
 
     @property
-    def is_old(self) -> bool:
-        """Whether what is known may be out of date: the watch is broken."""
-        return self._follower.fault is not None
+    def fault(self) -> ApiFault | None:
+        """Why what is known may be out of date."""
+        return self._follower.fault
 
     def listen(self, take: Take) -> None:
         """From now on; what is known already is told as new at once."""
@@ -38,13 +41,17 @@ class NodeWatch:
         self._listeners.append(take)
 
     async def start(self, within: float) -> bool:
-        """False: they could not be listed in time; it is tried on."""
+        """False: they could not be listed in time, or may not be; it is tried on."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._follower.start()
-        listed = await asyncio.to_thread(self._follower.wait_listed, within)
+        end = time.monotonic() + within
+        while not await asyncio.to_thread(self._follower.wait_listed, LOOK_S):
+            fault = self.fault
+            if time.monotonic() >= end or (fault is not None and fault.kind is Kind.FORBIDDEN):
+                return False
         await asyncio.sleep(0)  # what was listed has been handed over
-        return listed
+        return True
 
     async def stop(self) -> None:
         await asyncio.to_thread(self._follower.stop)

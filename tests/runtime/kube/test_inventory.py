@@ -159,6 +159,18 @@ def test_without_the_right_to_see_pods_nodes_are_known_all_the_same() -> None:
         asyncio.run(whole(paper, Inventory(connect(), "t")))
 
 
+def test_who_may_not_see_nodes_hears_it_at_once() -> None:
+    async def whole(paper: Paper, inventory: Inventory) -> None:
+        paper.fail = lambda method, path: (403, "not yours")
+        assert not await inventory.start(600)
+        fault = inventory.watch.fault
+        assert fault is not None and "not yours" in str(fault)
+        await inventory.stop()
+
+    with paper_cluster() as (paper, connect):
+        asyncio.run(whole(paper, Inventory(connect(), "t")))
+
+
 # ---- objects
 
 
