@@ -2,7 +2,7 @@
 
 All that happens at one moment goes into one delta and one cycle. A start holds from that moment; an eviction ends the run
 (after its grace time), its work is lost and the job waits again. Cycles come when something happened, and when the plan
-says so.
+says so; one that could certainly start nothing is left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from slurmbridge.model.plan import Delta, Eviction, Plan, Start
 from slurmbridge.model.states import JobState
 from slurmbridge.model.tres import count
 from slurmbridge.sched.cycle import Memo, plan_cycle
+from slurmbridge.sched.fit import rules_of
 from slurmbridge.sched.snapshot import Snapshot
+from slurmbridge.sched.vain import Vain
 from slurmbridge.sim.clock import Run
 from slurmbridge.sim.site import Desk
 from slurmbridge.sim.workload import TraceError, TraceJob
@@ -115,6 +117,10 @@ class Replay:
             )
         )
         self._memo = Memo.empty()
+        self._vain = Vain(rules_of(config))
+        self._came: list[int] = []  # jobs since the last cycle
+        self._ended = True  # whether a run has ended since then
+        self._wake = math.inf
         self._usage = Usage(float(config.priority_decay_half_life), jobs[0].submit_s + self._shift)
         self._running: dict[int, Job] = {}
         self._ends: list[tuple[float, int, int, bool]] = []  # time, job id, restarts, whether it is evicted
@@ -154,6 +160,7 @@ class Replay:
             last_sched_eval=now,
         )  # fmt: skip
         self._changed[job.job_id] = job
+        self._came.append(job.job_id)
 
     def _end(self, entry: tuple[float, int, int, bool]) -> bool:
         """A run ends, by itself or for another; false when it had ended before."""
@@ -162,6 +169,7 @@ class Replay:
         if job is None or job.restarts != restarts:
             return False
         del self._running[job_id]
+        self._ended = True
         self._usage.ended(job, now)
         assert job.start_time is not None
         self.runs.append(Run(job_id - 1, job.start_time - self._shift, now - self._shift, evicted))
@@ -177,7 +185,6 @@ class Replay:
 
     def _cycles(self, now: float) -> float:
         """Plan until nothing is evicted any more; when to look again."""
-        wake = math.inf
         for _ in range(ROUNDS):
             rows = self._usage.rows(now, list(self._running.values()))
             delta = Delta(
@@ -188,6 +195,10 @@ class Replay:
             self._snapshot = self._snapshot.apply(delta)
             if not self._snapshot.waiting:
                 return math.inf
+            came = None if self._ended else self._came
+            if now < self._wake and self._vain.is_vain(self._snapshot, self._memo, came):
+                return self._wake
+            self._came, self._ended = [], False
             plan, self._memo = plan_cycle(self._snapshot, self._config, now, self._memo)
             self._snapshot = self._snapshot.noted(plan)
             self.tally.cycles += 1
@@ -197,10 +208,10 @@ class Replay:
                 self._start(start, now)
             for each in plan.evictions:
                 self._evict(each, now)
-            wake = plan.wake_at if plan.wake_at is not None and plan.wake_at > now else math.inf
+            self._wake = plan.wake_at if plan.wake_at is not None and plan.wake_at > now else math.inf
             if not self._freed:
                 break
-        return wake
+        return self._wake
 
     def _start(self, start: Start, now: float) -> None:
         waiting = self._snapshot.waiting[start.job_id].job
