@@ -138,6 +138,15 @@ def test_nothing_is_left_of_jobs_that_ended(site: Bridge) -> None:
         time.sleep(0.2)
 
 
+def test_gangs_on_their_nodes_own_network_meet_each_their_own(cluster: Cluster, space: Namespace) -> None:
+    """Two at once: no name server knows their nodes, and one finds a port of the other's."""
+    with bridge(cluster, space, hostNetwork=True) as site:
+        jobs = [site.submit("srun -N2 -n2 hostname | sort; echo $SLURM_JOB_ID", "--nodes=2") for _ in range(2)]
+        for job in jobs:
+            assert site.await_state(job, "COMPLETED", "FAILED") == "COMPLETED"
+            assert site.output(job).split() == [*sorted(cluster.nodes)[:2], str(job)]
+
+
 @pytest.mark.parametrize("way", ["image", "copy"])
 def test_a_job_runs_where_the_restricted_level_is_enforced_with_a_root_that_is_read_only(
     cluster: Cluster, space: Namespace, way: str

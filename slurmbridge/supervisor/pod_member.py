@@ -43,7 +43,7 @@ class PodMember(Member):
         super().__init__(place.loop, sock, place.folder, header, base_env, record, place.space)
         place.space.part(place.loop)
         self._run = Run(int(header["job"]), int(header["restarts"]), str(header["token"]))
-        self._host = str(header["address_of_node"])
+        self._host = str(header.get("head") or header["address_of_node"])
         self._files = Receiver(self.node, self._emit)
         self._pause_s = FIRST_S
         self._give_up = boottime() + GIVE_UP_S

@@ -164,6 +164,12 @@ def test_two_runs_on_one_network_take_different_ports(daemon: ScriptedDaemon, tm
         assert line.report("ended")["why"] == "exit"
 
 
+def test_rank_0_is_found_by_its_address_where_its_name_is_not_known(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path), Pod(daemon, tmp_path, rank=1)):
+        names = {"address_of_node": "no-such-node.invalid", "head": "127.0.0.1"}
+        assert start(daemon, tmp_path, 2, "#!/bin/sh\n", **names)[0].report("ended")["why"] == "exit"
+
+
 def test_a_step_may_come_from_outside(daemon: ScriptedDaemon, tmp_path: Path) -> None:
     with pods(Pod(daemon, tmp_path)) as (pod,):
         line = daemon.line()

@@ -73,6 +73,7 @@ class KubeRuntime(Orders):
         self._knows_runs = False  # the daemon has said which runs there are: before that nobody is nobody's
         self._listener: Callable[[Report], None] = lambda report: None
         self._nodes: tuple[str, ...] = ()
+        self._addresses: dict[str, str] = {}
 
     @property
     def capabilities(self) -> Capabilities:
@@ -89,6 +90,7 @@ class KubeRuntime(Orders):
     def reconfigure(self, config: ClusterConfig) -> None:
         """Of a cluster's configuration also what pods of its partitions are like; those that run stay as they are."""
         self._nodes = tuple(node.name for node in config.nodes)
+        self._addresses = {node.name: node.address for node in config.nodes}
         hosts = {node.name: node.host for node in config.nodes if node.host not in ("", node.name)}
         self._site = replace(self._site, kube_nodes=hosts)
         self._devices.reconfigure(self._site)
@@ -173,11 +175,15 @@ class KubeRuntime(Orders):
                 {**each, "host": host}
                 for each, host in zip(launch_frame.ranks_of(run.launch), run.host_names, strict=True)
             ]
+            template, first = self._capabilities.template(run.launch.partition), run.launch.nodes[0].node
             own = {
                 "token": run.token,
                 "epoch": run.launch.epoch,
                 "address_of_node": run.host_names[0],
-                "host_software": self._capabilities.template(run.launch.partition).host_software,
+                "head": self._addresses.get(first, "")
+                if template.host_network
+                else "",  # no name server knows its name
+                "host_software": template.host_software,
             }
             channel.send(wire.LAUNCH, launch_frame.payload(run.launch, rank, ranks, own))
         else:
