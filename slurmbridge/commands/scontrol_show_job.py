@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from slurmbridge.commands.scontrol_show_own import own_lines
 from slurmbridge.commands.scontrol_view import Eyes
-from slurmbridge.fields import containers, text
+from slurmbridge.fields import text
 from slurmbridge.lang import durations, hostlist, sizes, tres
 from slurmbridge.model.job import Job, JobSpec, NodeShare
 from slurmbridge.model.request import MemoryPer
@@ -39,7 +40,14 @@ _FLAGS_SHOWN = (
 
 def job_lines(job: Job, eyes: Eyes) -> list[str]:
     """All lines of one job, in Slurm's order; `eyes.flags.details` adds those of -d."""
-    return [*_head(job, eyes), *_times(job, eyes), *_places(job, eyes), *_needs(job, eyes), *_tail(job)]
+    return [
+        *_head(job, eyes),
+        *_times(job, eyes),
+        *_places(job, eyes),
+        *_needs(job, eyes),
+        *_tail(job),
+        *own_lines(job, eyes),
+    ]
 
 
 def _head(job: Job, eyes: Eyes) -> Iterator[str]:
@@ -332,15 +340,10 @@ def _tail(job: Job) -> Iterator[str]:
             yield f"{name}={value}"
     if spec.mail_type:
         yield f"MailUser={spec.mail_user or spec.user} MailType={','.join(spec.mail_type)}"
-    if spec.preemptible is not None:  # Slurm has no such line
-        yield f"Preemptible={'yes' if spec.preemptible else 'no'}"
     if spec.ntasks_per_gpu:
         yield f"NtasksPerTRES={spec.ntasks_per_gpu}"
     if request.container is not None or request.container_id is not None:
         yield f"ContainerType={NULL} Container={_text(request.container)} ContainerID={_text(request.container_id)}"
-    wishes = containers.wishes(request)
-    if wishes:
-        yield " ".join(f"Container{name}={value}" for name, value in wishes)
 
 
 def _flag_words(spec: JobSpec) -> list[str]:

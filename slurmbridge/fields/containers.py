@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from slurmbridge.fields.structured import Value
 from slurmbridge.model.request import JobRequest
 
@@ -23,6 +25,7 @@ def wishes(request: JobRequest) -> tuple[tuple[str, str], ...]:
     return tuple((name, text) for name, text in found if text is not None)
 
 
-def structured(request: JobRequest) -> Value:
-    """The same for --json and --yaml: absent ones are not there."""
-    return {name.lower(): text for name, text in wishes(request)}
+def structured(request: JobRequest) -> Mapping[str, Value]:
+    """The same as a field of ours for --json and --yaml, where any was given."""
+    found = wishes(request)
+    return {"container_options": {name.lower(): text for name, text in found}} if found else {}

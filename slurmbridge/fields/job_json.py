@@ -299,8 +299,7 @@ _FIELDS: tuple[Entry, ...] = (
     ("maximum_switch_wait_time", COUNT, lambda j, v: j.spec.switches_wait),
     ("wckey", TEXT, lambda j, v: j.spec.wckey),
     ("current_working_directory", TEXT, lambda j, v: j.spec.work_dir),
-    ("container_options", TREE, lambda j, v: containers.structured(j.spec.request)),  # ours
 )  # fmt: skip
 
-JOB: Shape[Job] = Shape(_FIELDS)
+JOB: Shape[Job] = Shape(_FIELDS, lambda job: containers.structured(job.spec.request))
 """One element of `jobs`."""

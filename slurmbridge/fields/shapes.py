@@ -25,6 +25,7 @@ _INNER = " " * 8
 _OPEN = "{\n" + _INNER
 _NEXT = ",\n" + _INNER
 _CLOSE = "\n" + _FIELD + "}"
+_END = "\n    }"  # of a record
 
 
 def number(value: int | float | None) -> Value:
@@ -110,10 +111,10 @@ Entry = tuple[str, Kind, Any]
 
 
 class Shape(Generic[Row]):
-    """A compiled table."""
+    """A compiled table. `own`: fields that Slurm has not, which stand behind the others where there are any."""
 
-    def __init__(self, table: Sequence[Entry]) -> None:
-        self._table = tuple(table)
+    def __init__(self, table: Sequence[Entry], own: Callable[[Row], Mapping[str, Value]] | None = None) -> None:
+        self._table, self._own = tuple(table), own
         parts = []
         self._writers: list[tuple[Callable[[Any], str], Callable[[Row, View], Any]]] = []
         for name, kind, get in table:
@@ -122,16 +123,22 @@ class Shape(Generic[Row]):
                 self._writers.append((kind.json, get))
             else:
                 parts.append(f"{_FIELD}{_literal(quoted(name))}: {_literal(kind.json(get))}")
-        self._template = "{\n" + ",\n".join(parts) + "\n    }"
+        self._template = "{\n" + ",\n".join(parts) + _END
 
     def value(self, row: Row, view: View) -> Mapping[str, Value]:
-        return {name: kind.value(get(row, view) if callable(get) else get) for name, kind, get in self._table}
+        found = {name: kind.value(get(row, view) if callable(get) else get) for name, kind, get in self._table}
+        return found | dict(self._own(row)) if self._own is not None else found
 
     def text(self, row: Row, view: View, kind: str) -> str:
         """As an element of the document's list; `kind` is json or yaml."""
         if kind == "yaml":
             return element(kind, self.value(row, view))
-        return self._template % tuple([write(get(row, view)) for write, get in self._writers])
+        text = self._template % tuple([write(get(row, view)) for write, get in self._writers])
+        own = self._own(row) if self._own is not None else None
+        if not own:
+            return text
+        more = ",\n".join(f"{_FIELD}{quoted(name)}: {_nested(value)}" for name, value in own.items())
+        return f"{text.removesuffix(_END)},\n{more}{_END}"
 
 
 def _literal(text: str) -> str:

@@ -12,13 +12,16 @@ POD_FIELDS: Final = (
 )  # fmt: skip
 """Of pods, in Kubernetes' words and shapes where it has the field; how each is read: `site_pods`."""
 DEVICE_FIELDS: Final = ("gpuMemoryReserveMiB", "gpuSharing")
+SHARINGS: Final = ("none", "mps", "hami-core")
+"""Of gpuSharing: what keeps those that share a GPU to their memory; what each does: `manifest.pod_limits`."""
 MEMORY_FIELDS: Final = ("gpuMemoryMiB", "gpuMemoryReserveMiB")
 """Of `defaults`: the memory of each type of GPU, and what the driver keeps of each device."""
 POOL_FIELDS: Final = ("nodes", "nodeSelector", "placement", "devicePlacement")
 SCHEDULING_CHOICES: Final = {
     "order": ("auto", "plain", "fair"),
-    "backfill": ("priority", "shortest"),
-    "promise": ("turn", "claim"),
+    "backfill": ("priority", "shortest", "aged"),
+    "promise": ("turn", "claim", "age"),
+    "nodes": ("configured", "lasting"),
 }
 SCHEDULING_FIELDS: Final = (*SCHEDULING_CHOICES, "history")
 PLACEMENTS: Final = ("binpack", "spread")

@@ -14,6 +14,7 @@ import yaml
 from msgspec.structs import replace
 
 from slurmbridge.errors import ConfigError
+from slurmbridge.lang.site_fields import SHARINGS
 from slurmbridge.model.pods import Json, Manifest, PodTemplate
 
 OF_THE_SUBMITTER: Final = ("runAsGroup", "runAsNonRoot", "runAsUser", "supplementalGroups")
@@ -167,12 +168,20 @@ def _way(reader: Reader, node: yaml.Node) -> str:
     return found
 
 
+def _sharing(reader: Reader, node: yaml.Node) -> str:
+    found = reader.text(node, "gpuSharing")
+    if found not in SHARINGS:
+        raise reader.wrong(node, f"gpuSharing is {', '.join(SHARINGS[:-1])} or {SHARINGS[-1]}, not '{found}'")
+    return found
+
+
 def _text(name: str) -> Callable[[Reader, yaml.Node], str]:
     return lambda reader, node: reader.text(node, name)
 
 
 FIELDS: Final[Mapping[str, tuple[str, Callable[[Reader, yaml.Node], object]]]] = {
     "env": ("env", _env),
+    "gpuSharing": ("gpu_sharing", _sharing),
     "hostNetwork": ("host_network", lambda reader, node: reader.truth(node, "hostNetwork")),
     "hostSoftware": ("host_software", lambda reader, node: reader.truth(node, "hostSoftware")),
     "image": ("image", _text("image")),

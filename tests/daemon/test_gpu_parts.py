@@ -9,6 +9,8 @@ import pytest
 
 from slurmbridge.errors import ConfigError
 from slurmbridge.lang.site_file import read_site, with_site
+from slurmbridge.model.capabilities import Capabilities
+from slurmbridge.model.pods import PodTemplate
 from tests.daemon.controlled import CONF, Site, check_use
 
 GPUS = CONF.replace(" Default=YES", "") + (
@@ -130,5 +132,31 @@ def test_why_tells_of_devices_that_the_job_could_use() -> None:
         shared, typed = await site.submit("-p mig --gpu-fraction=0.5"), await site.submit("-w s1 --gres=gpu:h100:1")
         for job in (shared, typed):
             assert "1 GPU asked, it has 0" in (await site.run(f"slurmbridge why {job}")).out
+
+    on_site(scenario)
+
+
+@pytest.mark.parametrize(
+    ("sharing", "label"),
+    [("none", "not_enforced"), ("mps", "mps:each_process"), ("hami-core", "hami-core:each_container")],
+)
+def test_who_shares_a_device_is_shown_what_keeps_it_to_its_memory(sharing: str, label: str) -> None:
+    async def scenario(site: Site) -> None:
+        pods = Capabilities(containers=True, base=PodTemplate(image="x", gpu_sharing=sharing))
+        site.controller.memory.capabilities = pods
+        half, memory = await site.submit("--gpu-fraction=0.5"), await site.submit("--gpu-memory=4G --hold")
+        whole = await site.submit("--gres=gpu:h100:1")
+        shown = [(await site.run(f"scontrol show job {job}")).out for job in (half, memory, whole)]
+        assert f"   GpuMemoryLimit=11.50G GpuMemoryLimiter={label}\n" in shown[0]
+        assert f"   GpuMemoryLimit=4G GpuMemoryLimiter={label}\n" in shown[1]
+        assert "GpuMemory" not in shown[2]
+
+    on_site(scenario)
+
+
+def test_on_virtual_nodes_nothing_keeps_a_job_to_its_part_of_a_device() -> None:
+    async def scenario(site: Site) -> None:
+        job = await site.submit("--gpu-memory=4G")
+        assert "GpuMemoryLimit=4G GpuMemoryLimiter=not_enforced" in (await site.run(f"scontrol show job {job}")).out
 
     on_site(scenario)

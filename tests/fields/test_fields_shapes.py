@@ -26,6 +26,9 @@ JOBS = {
     "killed": sample_site.ended(3, JobState.FAILED, 9, comment='100% "quoted" / and \\ é', flags={JobFlag.COMPLETING}),
     "array": sample_site.job(4, array_job_id=4, tasks=((1, 9, 2),), array_limit=2),
     "no limit": sample_site.job(5, time_limit=UNLIMITED, request=JobRequest(profile="all"), mail_type=("END", "FAIL")),
+    "image": sample_site.job(
+        7, request=JobRequest(container_image="a#b", container_mounts="/a:/b", container_writable=True)
+    ),
     "no text": sample_site.job(6, name="a\udcff", submit_line="x" * 300),
 }
 RECORDS = st.lists(

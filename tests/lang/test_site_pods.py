@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from slurmbridge.errors import ConfigError
-from slurmbridge.lang.site_fields import POD_FIELDS
+from slurmbridge.lang.site_fields import POD_FIELDS, SHARINGS
 from slurmbridge.lang.site_pods import CONTEXT, FIELDS, OF_THE_SUBMITTER, read_templates
 from slurmbridge.manifest import pod_security
+from slurmbridge.manifest.pod_limits import LIMITERS
 from slurmbridge.model.pods import PodTemplate
 
 FILE = """
@@ -78,7 +79,15 @@ def test_an_error_names_its_line_and_what_is_wrong(line: str, words: str) -> Non
 
 
 def test_every_field_of_pods_is_read() -> None:
-    assert FIELDS.keys() == set(POD_FIELDS)
+    assert FIELDS.keys() == {*POD_FIELDS, "gpuSharing"}
+
+
+def test_ways_to_limit_who_shares_a_gpu_are_those_that_pods_know() -> None:
+    assert set(SHARINGS) == LIMITERS.keys()
+    _, partitions = read_templates("partitions: {a: {gpuSharing: mps}, b: {}}", "site.yaml")
+    assert (partitions["a"].gpu_sharing, partitions["b"].gpu_sharing) == ("mps", "none")
+    with pytest.raises(ConfigError, match=r"site.yaml:1: partition a: gpuSharing is none, mps or hami-core, not 'mig'"):
+        read_templates("partitions: {a: {gpuSharing: mig}}", "site.yaml")
 
 
 def test_the_fields_of_a_security_context_are_those_that_pods_honour() -> None:
