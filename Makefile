@@ -56,9 +56,10 @@ replay: setup ## recorded answers of a real Slurm (root)
 bench: setup ## ratios and absolute figures
 	@$(VENV)/bin/slurmbridge bench daemon
 
-soak: setup ## 1,000 kills of the daemon while jobs are submitted and run, chaos, real clients, a real Slurm beside
+soak: setup ## 1,000 kills of the daemon while jobs are submitted and run, chaos, 1,000 nodes, real clients, a real Slurm beside
 	$(PY) integration/soak_kills.py --bin $(VENV)/bin --kills 1000
 	$(PY) integration/soak_chaos.py --bin $(VENV)/bin --seconds 600
+	$(PY) integration/soak_nodes.py --bin $(VENV)/bin
 	$(PY) -m pytest integration/clients integration/side_by_side
 
 docs: setup ## write the generated reference pages

@@ -105,7 +105,7 @@ def site_file() -> str:
         "# The site file\n\n`--site FILE` is YAML beside slurm.conf. A field of a partition stands in place of the one of\n"
         "`defaults`. Fields of pods have Kubernetes' own words and shapes. On virtual nodes, fields that need a cluster are\n"
         "listed as without effect. A file with a fault is refused whole, with the line, also by `scontrol reconfigure`,\n"
-        "which reads it again.\n"
+        "which reads it again. `slurmbridge check-config --kube --site FILE` says what it makes of one.\n"
     )
     for section, head in heads.items():
         rows = ((code(field.name), field.shape, field.text) for field in WORDS if section in field.sections)

@@ -141,6 +141,24 @@ def test_a_stopped_kubelet_closes_its_node_and_leads_to_no_second_run(site: Site
     site.await_node(node, "idle none")
 
 
+def test_who_vouches_that_a_node_is_off_lets_its_jobs_begin_again(site: Site, node: str) -> None:
+    job = site.bridge.submit("echo begun >> vouched; sleep 600", "--requeue", f"--nodelist={node}")
+    site.await_lines("vouched", 1)
+    try:
+        site.cluster.kill(f"kubelet@{node}")
+        site.cluster.kill(f"node@{node}")
+        site.await_node(node, "down* k8s:NotReady")
+        site.cluster.taint(node, "node.kubernetes.io/out-of-service", "nodeshutdown", "NoExecute")
+        assert site.await_job(job, "PENDING")["Restarts"] == "1"
+        site.await_node(node, "down* k8s:out-of-service")
+        site.operator("scancel", str(job))
+    finally:
+        site.cluster.start(f"node@{node}")
+        site.cluster.untaint(node, "node.kubernetes.io/out-of-service")
+    site.cluster.await_node(node)
+    site.await_node(node, "idle none")
+
+
 def test_jobs_of_a_node_that_is_gone_begin_again_elsewhere(site: Site, node: str) -> None:
     job = site.bridge.submit("hostname >> gone; sleep 600", "--requeue", f"--nodelist={node}")
     final = site.bridge.submit("echo begun >> lost; sleep 600", "--no-requeue", f"--nodelist={node}")

@@ -28,17 +28,19 @@ def lint(scripts: Sequence[str]) -> int:
     return worst
 
 
-def config(file: str | None, site: str | None = None) -> int:
-    """Read FILE, and a site file, as the daemon would; 1 with file, line and reason when it would refuse one."""
+def config(file: str | None, site: str | None = None, kube: bool = False) -> int:
+    """Read FILE, and a site file, as the daemon would; 1 with file, line and reason when it would refuse one.
+
+    `kube`: as it would with `up --kube`; no cluster is asked."""
     from slurmbridge.commands.check_config import report
     from slurmbridge.daemon import configuration
 
     if not file and not site:
         sys.stderr.write("slurmbridge: error: no file named and SLURM_CONF is not set\n")
         return 2
-    file = os.path.abspath(file) if file else None
+    file, site = (os.path.abspath(name) if name else None for name in (file, site))
     try:
-        cluster = configuration.read(file, os.path.abspath(site) if site else None)
+        cluster = configuration.read_fleet(file, site) if kube else configuration.read(file, site)
     except ConfigError as fault:
         sys.stderr.write(f"slurmbridge: error: {fault}\n")
         return 1

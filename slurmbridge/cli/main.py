@@ -149,11 +149,12 @@ def lint(scripts: tuple[str, ...]) -> None:
 @main.command("check-config")
 @click.argument("file", required=False, envvar="SLURM_CONF")
 @click.option("--site", metavar="FILE", help="A site file, read together with it.")
-def check_config(file: str | None, site: str | None) -> None:
+@click.option("--kube", is_flag=True, help="As `up --kube` reads them; no cluster is asked.")
+def check_config(file: str | None, site: str | None, kube: bool) -> None:
     """Read a slurm.conf, or a site file, and list the keys that have no meaning here."""
     from slurmbridge.cli import check
 
-    sys.exit(check.config(file, site))
+    sys.exit(check.config(file, site, kube))
 
 
 @main.command()

@@ -63,7 +63,8 @@ WORDS: Final = (
     SiteField(("pools",), "devicePlacement", "`binpack` or `spread`", "of parts of GPUs on a node's devices"),
     # order
     SiteField(("scheduling",), "order", "`auto`, `plain` or `fair`", "queues take turns where a quota is set (`auto`), never, or always"),
-    SiteField(("scheduling",), "backfill", "`priority` or `shortest`", "inside a queue that takes turns"),
-    SiteField(("scheduling",), "promise", "`turn` or `claim`", "who is promised the next start: whose turn it is, or who waited longest"),
+    SiteField(("scheduling",), "backfill", "`priority`, `shortest` or `aged`", "inside a queue that takes turns"),
+    SiteField(("scheduling",), "promise", "`turn`, `claim` or `age`", "who is promised the next start: whose turn it is, who waited longest for its limit, or who waited longest"),
+    SiteField(("scheduling",), "nodes", "`configured` or `lasting`", "which nodes of equal weight are filled first: in their order, or those that are in use for longest"),
     SiteField(("scheduling",), "history", "number", "how much past use counts when what is idle is shared out"),
 )  # fmt: skip

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from slurmbridge.commands.check_config import report
 from slurmbridge.errors import ConfigError
+from slurmbridge.lang.site_cluster import on_cluster
 from slurmbridge.lang.site_file import read_site, with_site
 from slurmbridge.lang.slurm_conf import read_cluster
 from slurmbridge.model.cluster import ClusterConfig, Pool, Scheduling
@@ -105,7 +106,7 @@ def test_how_jobs_are_ordered_is_said_in_scheduling() -> None:
         ("partitions:\n  a:\n    imag: x\n", 3, "partition a has no field 'imag'"),
         ("defaults: {placement: 1}\n", 1, "binpack or spread, not '1'"),
         ("scheduling:\n  order: best\n", 2, "order of scheduling is auto, plain or fair, not 'best'"),
-        ("scheduling:\n  backfill: 3\n", 2, "backfill of scheduling is priority or shortest, not '3'"),
+        ("scheduling:\n  backfill: 3\n", 2, "backfill of scheduling is priority, shortest or aged, not '3'"),
         ("scheduling:\n\n  history: -1\n", 3, "history of scheduling is a number of at least 0, not '-1'"),
         ("scheduling: {history: nan}\n", 1, "not 'nan'"),
         ("scheduling: {history: inf}\n", 1, "not 'inf'"),
@@ -113,7 +114,7 @@ def test_how_jobs_are_ordered_is_said_in_scheduling() -> None:
         (
             "scheduling:\n  ordr: fair\n",
             2,
-            "scheduling has no field 'ordr'; fields are order, backfill, promise, history",
+            "scheduling has no field 'ordr'; fields are order, backfill, promise, nodes, history",
         ),
         ("scheduling: fair\n", 1, "scheduling is not a mapping"),
         ("{" * 100_000, 0, "nested too deep"),
@@ -135,3 +136,55 @@ def test_any_text_is_a_site_file_or_a_ConfigError(text: str) -> None:
         cluster(text)
     except ConfigError as fault:
         assert fault.message
+
+
+def test_check_config_tells_which_nodes_of_a_cluster_a_partition_takes() -> None:
+    site = read_site(
+        "partitions:\n  all: {}\n  gpu:\n    nodeSelector: {kind: gpu}\n    tolerations: [{key: x/y, operator: Exists}]\n"
+        "    resources: {rdma/ib: 1}\npools:\n  fast: {nodeSelector: {kind: gpu}}\n",
+        "site.yaml",
+    )
+    assert report(on_cluster(None, site)).splitlines() == [
+        "nodes of a cluster, 0 declared, 2 partitions",
+        "partition all: all nodes",
+        "partition gpu: all nodes with kind=gpu; tolerates x/y; needs rdma/ib: 1",
+        "pool fast: kind=gpu, placement binpack",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("nodes: {features: x}", 1, "features is not a list"),
+        ("nodes:\n  topology: [a, a]", 2, "topology has a twice"),
+        ("nodes:\n  features:\n    - {feature: f}", 3, "has no label"),
+        ("nodes:\n  features:\n    - {label: l, feature: '9 9'}", 3, "no name of a feature"),
+        ("nodes:\n  sockets: a b", 2, "no name of a label"),
+        ("nodes:\n  domain: A_b", 2, "no domain"),
+        ("nodes:\n  gpuTypes: {X: 'a b'}", 2, "no type of a GPU"),
+        ("nodes:\n  colour: red", 2, "there is no field 'colour'"),
+        ("nodes:\n  weight: w\n  weight: v", 3, "weight is there twice"),
+        ("nodes: 3", 1, "nodes is not a mapping"),
+    ],
+)
+def test_what_is_wrong_of_a_clusters_nodes_is_told_with_its_line(text: str, line: int, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_site(text, "site.yaml")
+    assert caught.value.line == line and said in str(caught.value)
+
+
+def test_topology_of_a_file_and_of_labels_do_not_go_together() -> None:
+    files = {
+        "slurm.conf": "ClusterName=c\nTopologyPlugin=topology/tree\nNodeName=n1 CPUs=4\n",
+        "topology.conf": "SwitchName=s Nodes=n1\n",
+    }
+    config = read_cluster(files, "slurm.conf", cpus=0, memory_mib=0)
+    with pytest.raises(ConfigError) as caught:
+        on_cluster(config, read_site("nodes:\n  topology: [rack]\n", "site.yaml"))
+    assert (caught.value.file, caught.value.line) == ("site.yaml", 2)
+
+
+def test_rules_of_a_clusters_nodes_have_no_effect_on_virtual_ones() -> None:
+    config = cluster("nodes:\n  topology: [rack]\n")
+    assert [note[1:] for note in config.without_effect] == [(2, "nodes topology")]
+    assert "virtual nodes are those of slurm.conf" in report(config)
