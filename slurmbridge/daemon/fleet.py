@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 NOTHING = Foreign()
 ARCHES = {"amd64": "x86_64", "arm64": "aarch64", "386": "i686", "": "x86_64"}
 """The cluster's word for a machine -> that of uname."""
+UPDATED = ("address", "comment", "extra", "features", "host", "weight")
+"""Fields of a node's configuration that an operator may change."""
 NOBODYS = "labels: it is no partition's any more"
 
 
@@ -142,7 +144,7 @@ class Fleet:
             memory.config = config
             for conf in config.nodes:
                 if conf is not before[conf.name] and conf != before[conf.name]:
-                    memory.node_table.resize(conf)
+                    memory.node_table.resize(self._as_updated(conf, before[conf.name]))
                     self._node_changed(conf.name)
                     log.info("event=node.resized node=%s cpus=%d memory=%d", conf.name, conf.cpus, conf.real_memory)
             return []
@@ -156,10 +158,20 @@ class Fleet:
     def _put(self, config: FleetConfig) -> None:
         memory = self._core.memory
         was, memory.config = memory.config, config
-        memory.node_table.configure(config.nodes, self._core.clock())
+        before = {node.name: node for node in was.nodes}
+        confs = [self._as_updated(conf, before.get(conf.name)) for conf in config.nodes]
+        memory.node_table.configure(confs, self._core.clock())
         self._renew_partitions(was, config)
         self._reconfigured(config)
         self._tell_planner()
+
+    def _as_updated(self, conf: NodeConf, was: NodeConf | None) -> NodeConf:
+        """With what `scontrol update` changed of it since the files were read."""
+        node = self._core.memory.node_table.admin(conf.name)
+        if node is None or was is None or node.conf is was:
+            return conf
+        changed = {name: getattr(node.conf, name) for name in UPDATED if getattr(node.conf, name) != getattr(was, name)}
+        return replace(conf, **changed) if changed else conf
 
     def _renew_partitions(self, was: ClusterConfig, now: ClusterConfig) -> None:
         memory = self._core.memory
@@ -239,10 +251,10 @@ class Fleet:
 
     def cordon(self, names: Iterable[str]) -> None:
         """What operators said of these nodes, as cordons."""
-        table = self._core.memory.node_table
+        memory = self._core.memory
+        hosts = {conf.name: conf.host or conf.name for conf in memory.config.nodes}
         for name in list(names):
-            node = table.admin(name)
-            seen = self._source.nodes.get(node.conf.host or name) if node is not None else None
+            node, seen = memory.node_table.admin(name), self._source.nodes.get(hosts.get(name, ""))
             if node is None or seen is None:
                 continue
             is_out = node.base is NodeBase.DOWN or bool(node.flags & {NodeFlag.DRAIN, NodeFlag.FAIL})

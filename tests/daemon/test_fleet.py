@@ -133,6 +133,19 @@ async def test_what_an_operator_said_of_a_node_goes_on_when_it_comes_back(made: 
     assert made.paper.nodes["b"].is_cordoned
 
 
+@rule
+async def test_what_an_operator_changed_of_a_node_stays_when_others_come_and_it_grows(made: FleetSite) -> None:
+    await update(made, "nodename=a weight=7 features=mine nodehostname=elsewhere")
+    made.paper.put(node("c"))
+    made.paper.put(node("a", cpus=9))
+    await made.settle()
+    assert await made.sinfo("%N %c %w %f") == ["a 9 7 mine", "b 8 1 (null)", "c 8 1 (null)"]
+    await update(made, "nodename=a state=drain reason=x")
+    assert made.paper.nodes["a"].is_cordoned
+    await made.run("scontrol reconfigure", user="root")
+    assert (await made.sinfo("%N %w %f"))[0] == "a 1 (null)"  # as Slurm does when it reads its files again
+
+
 @on("", "", node("a", os="Debian 13 6.12", arch="arm64", address="10.0.0.7"))
 async def test_a_node_is_shown_as_what_it_says_that_it_is(made: FleetSite) -> None:
     shown = (await made.run("scontrol show node a")).out
