@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from slurmbridge.model.run import Launch, RunKey
+from slurmbridge.runtime.protocol import Ended
 
 
 class Link(Protocol):
@@ -28,6 +29,7 @@ class Run:
 
     __slots__ = (
         "channels",
+        "end",
         "host_names",
         "is_ended",
         "is_launched",
@@ -49,6 +51,12 @@ class Run:
         self.channels: dict[int, Link] = {}
         self.pending: list[tuple[bytes, bytes]] = []  # for a supervisor that has not dialled in yet
         self.is_launched = False  # rank 0 has its launch, or had it when it was found
+        self.end: Ended | None = None  # told by its supervisor; its pods may still be there
         self.is_ended = False
         self.why: tuple[str, str] = ("", "")  # why it has to end, and a message, as far as decided here
         self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing of it can be told to do anything."""
+        return self.is_ended or self.end is not None

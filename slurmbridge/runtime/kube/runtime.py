@@ -41,6 +41,10 @@ PROVED = 1 << 30
 PARTING_S = 10.0
 """From the end of one pod of a gang until the others are ended too."""
 UNWANTED_S = 60.0
+KILL_WAIT_S = 30
+"""Of a run that was found: the least that its pods have."""
+HELD_S = 30.0
+"""Beyond the time that pods are given to end: then a run that has told its end counts as ended, wherever its kubelet is."""
 LISTED_S = 30.0
 """How long the start waits for a cluster to be listed, and an end for devices to be free."""
 
@@ -205,7 +209,25 @@ class KubeRuntime(Orders):
 
     def _told(self, run: Run, kind: bytes, payload: bytes) -> None:
         report = report_of(run.key, wire.decode(payload)) if kind == wire.REPORT else None
-        if report is not None:
+        if isinstance(report, Ended) and not run.is_ended:
+            self._ended(run, report)
+        elif report is not None:
+            self._report(run, report)
+
+    def _ended(self, run: Run, report: Ended) -> None:
+        """Its processes are gone; its nodes are free when their kubelets say that its pods have ended, and told so then.
+
+        Before that a kubelet would turn the next pod away. The supervisor may go at once: its pods keep the record.
+        """
+        run.end = report
+        if 0 in run.channels:
+            run.channels[0].send(wire.ACK, wire.encode({"sequence": report.sequence}))
+        self._gangs.end(run.key)
+        wait = run.launch.kill_wait_s if run.launch is not None else KILL_WAIT_S
+        self._later(run, wait + self._site.grace_s + HELD_S, lambda: self._held(run, report))
+
+    def _held(self, run: Run, report: Ended) -> None:
+        if not run.is_ended:
             self._report(run, report)
 
     def _report(self, run: Run, report: Report) -> None:
@@ -231,19 +253,19 @@ class KubeRuntime(Orders):
 
     def kill(self, key: RunKey, why: str) -> None:
         run = self._runs.setdefault(key, Run(key))
-        if run.is_ended:
+        if run.is_over:
             return
         if not run.is_launched:  # there is nobody to tell, and nothing that runs
             run.why = run.why if run.why[0] else (why, "")
             self._gangs.end(key)
             return
         self._command(key, wire.KILL, wire.encode({"why": why}))
-        wait = run.launch.kill_wait_s if run.launch is not None else 30
+        wait = run.launch.kill_wait_s if run.launch is not None else KILL_WAIT_S
         self._later(run, wait + self._site.grace_s, lambda: self._break(run, (why, "its supervisor did not answer")))
 
     def _command(self, key: RunKey, kind: bytes, payload: bytes) -> None:
         run = self._runs.get(key)
-        if run is None or run.is_ended:
+        if run is None or run.is_over:
             return
         if 0 in run.channels:
             run.channels[0].send(kind, payload)
@@ -253,7 +275,7 @@ class KubeRuntime(Orders):
     def connect(self, key: RunKey, name: str) -> bool:
         """Have the supervisor of rank 0 dial once more, with that name. False: there is none."""
         run = self._runs.get(key)
-        if run is None or run.is_ended:
+        if run is None or run.is_over:
             return False
         self._command(key, wire.CONNECT, wire.encode({"connection": name}))
         return True
@@ -333,6 +355,9 @@ class KubeRuntime(Orders):
     def _dead(self, run: Run, pods: Sequence[SeenPod]) -> None:
         self._devices.give_up(run.key)
         if run.is_ended:
+            return
+        if run.end is not None:
+            self._report(run, run.end)
             return
         words = next((pod.last_words for pod in pods if pod.rank == 0), "")
         report = _read_words(run.key, words)

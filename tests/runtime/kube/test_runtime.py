@@ -227,6 +227,20 @@ def test_a_gang_runs_and_leaves_nothing_behind() -> None:
     run(rule)
 
 
+def test_an_end_is_told_when_the_kubelets_have_let_the_pods_go() -> None:
+    """Before that they would turn away the next pod that is made for their nodes."""
+
+    async def rule(bench: KubeBench) -> None:
+        bench.answers = False
+        bench.launch(1, b"exit 3\n", nodes=GANG)
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        assert len(bench.ends()) == 1
+        phases = [pod["status"]["phase"] for pod in bench.paper.objects["pods"].values()]
+        assert len(phases) == 2 and set(phases) <= {"Succeeded", "Failed"}
+
+    run(rule)
+
+
 def test_an_end_that_no_connection_told_is_read_from_the_pod() -> None:
     async def rule(bench: KubeBench) -> None:
         bench.is_mute = True
