@@ -15,7 +15,7 @@ from pathlib import Path
 
 PACKAGE = "slurmbridge"
 ENTRIES = (
-    "slurmbridge.supervisor.pod", "slurmbridge.cli.thin.client", "slurmbridge.cli.thin.absent",
+    "slurmbridge.supervisor.pod", "slurmbridge.supervisor.device", "slurmbridge.cli.thin.client", "slurmbridge.cli.thin.absent",
     "slurmbridge.cli.thin.files", "slurmbridge.cli.alone",
 )  # fmt: skip
 """The thin client loads its parts by name."""
