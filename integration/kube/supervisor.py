@@ -1,6 +1,5 @@
 """The image of the supervisor as this checkout makes it, without a registry."""
 
-import os
 import shutil
 from pathlib import Path
 
@@ -13,13 +12,10 @@ SUPERVISOR = f"{REGISTRY}/supervisor:1"
 
 
 def image(into: Path) -> Path:
-    """An archive of it: the folder is the image's root, and also at the place where the programs look for each other, so
-    that it serves as a volume and as a container of its own."""
+    """An archive of it; it serves as a volume and as a container of its own."""
     root = into / "supervisor"
     shutil.rmtree(root, ignore_errors=True)
     tree.write(root, python="/usr/bin/python3")
-    (root / "opt").mkdir()
-    os.symlink("..", root / "opt/slurmbridge")
     path = into / "supervisor.tar"
     archive(root, path, SUPERVISOR)
     return path

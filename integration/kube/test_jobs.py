@@ -75,6 +75,16 @@ def test_a_step_and_an_allocation_may_be_asked_for_from_outside(site: Bridge) ->
     assert site.command("srun", "--mem=48", "sh", "-c", "exit 4", code=4) == ""
 
 
+def test_a_full_node_takes_the_next_job_without_turning_it_away(site: Bridge) -> None:
+    """Its pod is made when the kubelet has let the last one go, and nothing begins twice."""
+    job = site.submit("true", "--exclusive", "--array=1-6")
+    site.await_state(job, "COMPLETED", "FAILED")
+    said = site.command("sacct", "-X", "-n", "-P", "--duplicates", "-o", "State", "-j", str(job)).split()
+    while len(said) < 6 or "PENDING" in said or "RUNNING" in said:
+        said = site.command("sacct", "-X", "-n", "-P", "--duplicates", "-o", "State", "-j", str(job)).split()
+    assert said == ["COMPLETED"] * 6
+
+
 def test_cancel_ends_a_job_with_what_it_started(site: Bridge) -> None:
     job = site.submit("trap 'echo told; exit' TERM; echo begun; sleep 600 & wait")
     site.await_output(job, "begun")

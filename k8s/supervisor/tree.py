@@ -3,7 +3,8 @@
 The Python is the one that runs this (or PYTHON), with its own C library and loader, so that it runs in any image, whatever
 libc that has, or none: the loader is named by its whole path in the program (PT_INTERP), the libraries are found by DT_RPATH,
 which goes before LD_LIBRARY_PATH. The folder is the same for image volumes, copies and folders of nodes, and works at
-/opt/slurmbridge alone. Byte code is made here and never checked: the folder is mounted without write access.
+/opt/slurmbridge alone. As the root of an image it is also there where a container of that image looks for it: opt/slurmbridge
+leads back to the root. Byte code is made here and never checked: the folder is mounted without write access.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ def write(into: Path, *, python: str = "", package_root: Path | None = None) -> 
         command = into / "commands" / name
         command.write_text(STARTER.format(root=ROOT, client=client))
         command.chmod(0o755)
+    (into / "opt").mkdir()
+    os.symlink("..", into / "opt/slurmbridge")
 
 
 def _of_python(python: str) -> tuple[str, Path]:

@@ -149,11 +149,24 @@ class Pod:
         self.process.send_signal(signal.SIGTERM)
 
     def cut_off(self) -> None:
+        left = _below(self.process.pid)
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         if self.process.stderr is not None:
             self.process.stderr.close()
+
+
+def _below(pid: int) -> list[int]:
+    """What the container's end would end."""
+    try:
+        children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+    return children + [each for child in children for each in _below(child)]
 
 
 @contextlib.contextmanager
