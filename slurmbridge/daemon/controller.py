@@ -151,7 +151,7 @@ class Controller:
         memory.reservation_list = list(loaded.reservations)
         memory.usage_rows = {row.assoc_id: row for row in loaded.usage}
         if self.fleet is not None:
-            self.fleet.recover(loaded.jobs)
+            self.fleet.recover(loaded.jobs, loaded.nodes)
         for job in sorted(loaded.jobs, key=lambda job: job.job_id):
             self.core.place(job)
         for step in loaded.steps:

@@ -19,7 +19,7 @@ from slurmbridge.errors import LangError
 from slurmbridge.lang import hostlist
 from slurmbridge.model.cluster import ClusterConfig, Device, Health, Node, NodeConf, Partition, Taken
 from slurmbridge.model.fleet import FleetConfig
-from slurmbridge.model.job import Job
+from slurmbridge.model.job import Job, NodeShare
 from slurmbridge.model.states import NodeBase, NodeFlag
 from slurmbridge.reconcile.inventory import Kept
 from slurmbridge.reconcile.node_cordon import Cordon, decide, mark_of
@@ -80,10 +80,10 @@ class Fleet:
         """One that was just read, with the cluster's nodes and those that jobs are still on."""
         return self._filled(config) if isinstance(config, FleetConfig) else config
 
-    def recover(self, jobs: Iterable[Job]) -> None:
+    def recover(self, jobs: Iterable[Job], nodes: Iterable[Node]) -> None:
         """Before these jobs of the store are placed: nodes that left while no daemon ran get their records back."""
         memory = self._core.memory
-        known = set(memory.node_table.names())
+        known, stored = set(memory.node_table.names()), {node.name: node.conf for node in nodes}
         for job in jobs:
             if job.allocation is None or not holds_resources(job):
                 continue
@@ -91,13 +91,7 @@ class Fleet:
                 if share.node in known:
                     continue
                 before = self._partings.get(share.node, Kept(conf=NodeConf(name=share.node, cpus=0, real_memory=0)))
-                devices = {device.index: device for device in before.conf.devices}
-                devices |= {each.index: Device(index=each.index, type=each.type) for each in share.devices}
-                cpus, mib = before.conf.cpus + share.cpus, before.conf.real_memory + share.memory_mib
-                conf = replace(
-                    before.conf, cpus=cpus, cores_per_socket=cpus, real_memory=mib,
-                    devices=tuple(devices[index] for index in sorted(devices)),
-                )  # fmt: skip
+                conf = stored.get(share.node) or _with_room_for(share, before.conf)
                 partitions = tuple(dict.fromkeys((*before.partitions, job.allocation.partition)))
                 self._partings[share.node] = Kept(conf=conf, partitions=partitions)
         if self._partings and isinstance(memory.config, FleetConfig):
@@ -244,8 +238,9 @@ class Fleet:
             log.info(
                 "event=node.state node=%s state=%s flags=%s reason=%r", node.name, node.base.value, flags, node.reason
             )
+        parting = [node for name in changed if name in self._partings and (node := memory.node_table.admin(name))]
         if shown:
-            self._core.journal.write([PutNodes(nodes=(), shown=tuple(shown))])
+            self._core.journal.write([PutNodes(nodes=tuple(parting), shown=tuple(shown))])
 
     # ---- operators
 
@@ -280,6 +275,17 @@ class Fleet:
     def _look_now(self) -> None:
         self._is_due = False
         self.look()
+
+
+def _with_room_for(share: NodeShare, conf: NodeConf) -> NodeConf:
+    """A node that nobody remembers, as large as what jobs have of it."""
+    devices = {device.index: device for device in conf.devices}
+    devices |= {each.index: Device(index=each.index, type=each.type) for each in share.devices}
+    cpus = conf.cpus + share.cpus
+    return replace(
+        conf, cpus=cpus, cores_per_socket=cpus, real_memory=conf.real_memory + share.memory_mib,
+        devices=tuple(devices[index] for index in sorted(devices)),
+    )  # fmt: skip
 
 
 def _is_shaped_like(config: ClusterConfig, other: ClusterConfig) -> bool:
