@@ -13,9 +13,11 @@ _BYTE = 255
 
 def count_in_rows(table: Bools) -> Ints:
     """How many are true."""
+    counts: Ints
     if table.shape[1] > _BYTE:
-        return table.sum(axis=1, dtype=np.int64)
-    counts: Ints = np.einsum("ij->i", table.view(np.uint8)).astype(np.int64)
+        counts = table.sum(axis=1, dtype=np.int64)
+    else:
+        counts = np.einsum("ij->i", table.view(np.uint8)).astype(np.int64)
     return counts
 
 
