@@ -217,9 +217,10 @@ class Scheduling(msgspec.Struct, frozen=True, kw_only=True):
     """How jobs are ordered. Ours: section `scheduling` of the site file."""
 
     order: Literal["auto", "plain", "fair"] = "auto"  # auto: queues take turns where a quota is set, one line elsewhere
-    backfill: Literal["priority", "shortest"] = "priority"  # inside a queue that takes turns: shortest limit first
-    promise: Literal["turn", "claim"] = (
-        "turn"  # who is promised the next start: whose turn it is, or who waited longest
+    backfill: Literal["priority", "shortest", "aged"] = "priority"  # inside a queue that takes turns
+    promise: Literal["turn", "claim", "age"] = "turn"  # who is promised the next start
+    nodes: Literal["configured", "lasting"] = (
+        "configured"  # filled first: by configuration, or those in use for longest
     )
     history: float = 1.0  # how much past use counts against a queue when what is idle is shared out
 

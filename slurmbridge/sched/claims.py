@@ -1,6 +1,9 @@
-"""Who is promised the next start where queues take turns and the site promises by claim?
+"""Who is promised the next start where queues take turns and the site promises by age or by claim?
 
-A promise keeps nodes idle, so it should go to whom waiting hurts most, and everybody's turn must come. A job's claim is
+A promise keeps nodes idle, and everybody's turn must come. By age it goes to who has waited longest: large jobs find no room
+by chance, and whatever is kept free for them is kept for the work that is there, not for what is short. But jobs of at most an
+eighth of the pool (or a node of it) go behind others while their queue holds what it deserves: they find room in its turn, and
+a stream of them would put age in the place of turns. By claim it goes to whom waiting hurts most. A job's claim is
 
     waited x size^1/2 / limit^3/4 / held^1/4
 
@@ -20,18 +23,68 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from slurmbridge.sched.columns import Ints
+from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.market import Market
-from slurmbridge.sched.queues import Vector, fits, plus
+from slurmbridge.sched.queues import TOLERANCE, Vector, fits, plus
+from slurmbridge.sched.rows import count_in_rows
+from slurmbridge.sched.snapshot import Snapshot
 
 LEAST_SIZE = 0.1
 LEAST_HELD = 0.05
+SMALL = 0.125
+"""Jobs of at most this part of the pool find room in their queue's turn."""
 LEAST_S = 60.0
 """Limits are whole minutes."""
+PATIENCE_S = 3600.0
+"""Waits much shorter than this hardly count."""
 Floats = NDArray[np.float64]
+
+
+class Candidates(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Who may be promised a start in a partition: one row an entry."""
+
+    waited: Floats
+    lengths: Floats
+    asks: Floats  # [entry, 3]
+    importance: Ints
+    leaves: Ints
+
+
+def order(them: Candidates, market: Market, snapshot: Snapshot) -> Ints:
+    """Their places, the strongest first."""
+    total, config = np.array(market.total), snapshot.config
+    sizes = (them.asks / np.where(total > 0, total, np.inf)).max(axis=1)
+    if config.scheduling.promise == "claim":
+        held = held_for_weight(market)[them.leaves]
+        found = claims(them.waited, them.lengths, sizes, held, float(config.priority_max_age))
+        yields = np.zeros(len(sizes), dtype=np.bool_)
+    else:
+        found, yields = them.waited, (sizes <= small(market, snapshot.columns)) & served(market)[them.leaves]
+    found = by_importance(found, them.importance, them.leaves)
+    outside, unimportant = ranks(market, them.leaves, list(map(tuple, them.asks.tolist())))
+    return np.lexsort((np.arange(len(found)), -found, yields, unimportant, outside)).astype(np.int64)
+
+
+def small(market: Market, columns: NodeColumns) -> float:
+    """Up to which part of the pool a job is small: one that fits on one node always is."""
+    nodes = market.pool.nodes
+    devices = count_in_rows(columns.device_type >= 0)
+    each = [amounts[nodes].max(initial=0) for amounts in (columns.cpus, columns.memory, devices)]
+    return max(SMALL, *(float(most) / whole for most, whole in zip(each, market.total, strict=True) if whole > 0))
+
+
+def served(market: Market) -> Bools:
+    """By queue: whether it, or one above it, holds its share of something of which it wants more."""
+    tree, found = market.pool.tree, np.zeros(len(market.pool.tree), dtype=np.bool_)
+    for queue in range(len(tree)):  # parents come first
+        wanted, share, held = market.requested[queue], market.shares[queue], market.ledger.allocated[queue]
+        own = any(wanted[r] > share[r] + TOLERANCE and held[r] >= share[r] - TOLERANCE for r in range(3))
+        found[queue] = own or (tree.parent[queue] >= 0 and bool(found[tree.parent[queue]]))
+    return found
 
 
 def claims(waited: Floats, limits: Floats, sizes: Floats, held: Floats, longest_s: float) -> Floats:
@@ -39,6 +92,12 @@ def claims(waited: Floats, limits: Floats, sizes: Floats, held: Floats, longest_
     lengths = np.clip(limits, LEAST_S, max(longest_s, LEAST_S))
     size, holds = np.maximum(sizes, LEAST_SIZE), np.maximum(held, LEAST_HELD)
     found: Floats = np.maximum(waited, 0.0) * size**0.5 / lengths**0.75 / holds**0.25
+    return found
+
+
+def impatience(waited: Floats, limits: Floats) -> Floats:
+    """The order of `backfill: aged`, the least first: who waited longer, a little in favour of short limits."""
+    found: Floats = np.maximum(limits, LEAST_S) ** 0.25 / (np.maximum(np.nan_to_num(waited), 0.0) + PATIENCE_S)
     return found
 
 

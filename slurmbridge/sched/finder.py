@@ -15,9 +15,11 @@ from slurmbridge.sched.choose import choose
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.fit import Rules, capacity, fits_one
+from slurmbridge.sched.lasting import Lasting
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.place import Placement, place
 from slurmbridge.sched.places import Site, find, open_nodes
+from slurmbridge.sched.placing import Placing
 from slurmbridge.sched.room import NO_OWNER, Room, empty_room
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot
@@ -32,6 +34,8 @@ class Finder:
         self.owned = bool((snapshot.room.owner != NO_OWNER).any())
         self.cpus_of: dict[int, Ints] = {}
         self._empty: Room | None = None
+        lasting = snapshot.config.scheduling.nodes == "lasting"
+        self.lasting = Lasting(snapshot.columns, snapshot.held, now) if lasting else None
 
     def site(self, shape: Shape, view: PartitionView) -> Site:
         key = (view.number, shape.features, shape.prefer, shape.req_nodes, shape.exc_nodes)
@@ -39,6 +43,10 @@ class Finder:
         if found is None:
             found = self._memo.sites[key] = find(shape, view, self._snapshot.columns)
         return found
+
+    def placing(self, view: PartitionView) -> Placing | Lasting | None:
+        """Which nodes are tried first: as their pool says, else as the site does; None: in their order."""
+        return view.placing if view.placing is not None else self.lasting
 
     def _most_cpus(self, view: PartitionView) -> Ints | None:
         """CPUs that the partition may still use on each node (MaxCPUsPerNode)."""
@@ -105,6 +113,7 @@ class Finder:
                 licenses,
                 self._tracked,
                 self._most_cpus(view),
+                self.placing(view),
             )
             if placement is not None:
                 return placement

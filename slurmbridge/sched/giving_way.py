@@ -162,7 +162,6 @@ class GivingWay:
             self.walk.groups,
             self.walk.entries,
             self._skip,
-            shortest_first=False,
             among=gains.entries(self.walk, market, self.rules),
         )
         missed: dict[int, int] = {}  # by leaf

@@ -19,6 +19,7 @@ from slurmbridge.sched.choose import Part, choose, with_counts
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.features import Alternative
 from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, open_to_user, unit_of
+from slurmbridge.sched.lasting import Lasting
 from slurmbridge.sched.placing import Placing
 from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold, lowest_bits
 from slurmbridge.sched.screen import CPUS, MEMORY, MILLI, WHOLE
@@ -48,12 +49,13 @@ def place(
     licenses: tuple[LicenseTerm, ...],
     tracked: frozenset[str],
     most: Ints | None = None,
+    placing: Placing | Lasting | None = None,
 ) -> Placement | None:
     """A placement of the whole gang, or None.
 
     `room`: what is free now, with CPU numbers. `limits`: what may be used for as long as the job may run (the same room
     when nothing is reserved). `tracked`: gres and licence names of AccountingStorageTRES. `most`: CPUs that
-    the partition may still use on each node (MaxCPUsPerNode).
+    the partition may still use on each node (MaxCPUsPerNode). `placing`: which nodes are tried first.
     """
     allowed = alternative.nodes
     if rules.owns or rules.owner_matters:
@@ -62,7 +64,7 @@ def place(
     if alone and view.near is not None:
         allowed = allowed & view.near.idle(np.maximum(room.jobs, limits.jobs))
     found = capacity(shape, columns, limits, allowed, rules, most)
-    order = columns.order if view.placing is None else view.placing.order(limits)
+    order = columns.order if placing is None else placing.order(limits)
     rows = with_counts(required, alternative.counts, found, order) if alternative.counts else required
     if rows is None:
         return None
@@ -94,7 +96,7 @@ def candidates(
     allowed: Bools,
     rules: Rules,
     part: Part,
-    placing: Placing | None = None,
+    placing: Placing | Lasting | None = None,
 ) -> list[int]:
     """Rows of the nodes that could hold a part alone, the first to be tried last."""
     found = capacity(shape, columns, room, allowed, rules)

@@ -56,6 +56,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     cpus_of: dict[int, Ints]
     too_long: dict[_Key, float]
     least: dict[int, NDArray[np.float64]]
+    until: NDArray[np.float64] | None  # of the nodes, where those in use for longest come first
 
 
 class Session:
@@ -239,6 +240,7 @@ class Session:
             return None
         limits, columns, tracked = self.horizon.limits(fate.length), self.snapshot.columns, self._tracked
         assert fate.alone is not None
+        placing = self._finder.placing(view)
         for place_in, each in enumerate(site.alternatives):
             if each.counts:
                 return self._finder.place(job, shape, view, self.horizon.room, limits, licenses, fate.length, None)
@@ -246,11 +248,11 @@ class Session:
             left, fresh = self._candidates.get(key), False
             if left:
                 trim(left, limits, self.floor(shape), self._rules)
-                if view.placing is not None:
-                    view.placing.put_right(left, limits)
+                if placing is not None:
+                    placing.put_right(left, limits)
             while left is None or left:
                 if left is None:
-                    left = candidates(shape, columns, limits, each.nodes, self._rules, fate.alone, view.placing)
+                    left = candidates(shape, columns, limits, each.nodes, self._rules, fate.alone, placing)
                     fresh = True
                     self._candidates[key] = left
                     continue
@@ -271,6 +273,9 @@ class Session:
         """The job has this now."""
         length = self.fate(waiting, view).whole if placement.minutes is None else 60.0 * placement.minutes
         self.horizon.start(placement.holds, self.now + length)
+        if self._finder.lasting is not None:
+            for hold in placement.holds:
+                self._finder.lasting.started(hold.row, self.now + length)
         self._finder.owned = self._finder.owned or any(hold.owner != NO_OWNER for hold in placement.holds)
         used = self._finder.cpus_of.get(view.number)
         if used is not None:
@@ -294,6 +299,7 @@ class Session:
             cpus_of={number: used.copy() for number, used in self._finder.cpus_of.items()},
             too_long=dict(self._too_long),
             least={number: least.copy() for number, least in self._least.items()},
+            until=self._finder.lasting.until.copy() if self._finder.lasting is not None else None,
         )
 
     def restore(self, mark: Mark) -> None:
@@ -304,6 +310,8 @@ class Session:
         self._finder.owned = mark.owned
         self._too_long = dict(mark.too_long)
         self._least = {number: least.copy() for number, least in mark.least.items()}
+        if self._finder.lasting is not None and mark.until is not None:
+            self._finder.lasting.until = mark.until.copy()
         self._candidates.clear()
         self._finder.cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
 

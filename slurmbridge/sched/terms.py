@@ -16,7 +16,7 @@ from slurmbridge.sched.snapshot import Snapshot
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What SchedulerParameters says. A claim is good for whatever time: a start days ahead is promised, too."""
+    """What SchedulerParameters says. Who waited longest is promised a start days ahead, too."""
 
     reserve: int = 1  # promised starts a partition
     window_s: float = 86400.0
@@ -25,7 +25,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, config: ClusterConfig) -> Settings:
         text = config.scheduler_parameters
         values = dict(part.strip().partition("=")[::2] for part in text.split(",") if part.strip())
-        by_claim = config.scheduling.promise == "claim" and "bf_window" not in values
+        by_claim = config.scheduling.promise != "turn" and "bf_window" not in values
 
         def number(name: str, default: int) -> int:
             value = values.get(name, "")

@@ -1,7 +1,7 @@
 """Whose job is looked at next where queues take turns?
 
-Each leaf has its jobs in the order of priority, or of their limits among those of equal partitions and QOS; the tree says which leaf is next, by what its queues hold and deserve. After
-every start the leaf's turn is weighed anew, so that no queue runs far ahead of its share.
+Each leaf has its jobs in the order of priority, or among those of equal partitions and QOS in one that is given; the tree says
+which leaf is next, by what its queues hold and deserve (and, where quotas bind, what the job would add). After every start the leaf's turn is weighed anew, so that no queue runs far ahead of its share.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.market import Market
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.order import Queue
+from slurmbridge.sched.pending import Floats
 from slurmbridge.sched.queue_order import QueueOrder
-from slurmbridge.sched.queues import Vector
+from slurmbridge.sched.queues import ZERO, Vector
 
 Skip = Callable[[int], bool]
 """Whether the entry at this place needs no look of its own (any more)."""
 
 
 class Turns:
-    """Entries (places in a `Queue`) of one pool. Iterate; before going on, whoever started something charges the ledger.
+    """Entries (places in a `Queue`) of one pool, those with the least `first` before others of a leaf. Iterate; before going on, whoever started something charges the ledger.
 
     An entry comes again until `passed` is called for its leaf or `skip` says that it needs no look.
     """
@@ -35,15 +36,15 @@ class Turns:
         entries: Queue,
         skip: Skip,
         *,
-        shortest_first: bool,
+        first: Floats | None = None,
         among: Bools | None = None,
     ) -> None:
         leaves = memo.queued.leaves[market.pool.number][groups]
         inside = (memo.places.pools[entries.views] == market.pool.number) & (leaves >= 0)
         places = np.flatnonzero(inside if among is None else inside & among)
-        if shortest_first:
+        if first is not None:
             ranks = -memo.places.tiers[entries.views[places]], -memo.queued.importance[groups[places]]
-            by_leaf = places[np.lexsort((places, memo.queued.limits[groups[places]], *ranks[::-1], leaves[places]))]
+            by_leaf = places[np.lexsort((places, first[places], *ranks[::-1], leaves[places]))]
         else:
             by_leaf = places[np.argsort(leaves[places], kind="stable")]
         self._places: list[int] = by_leaf.tolist()
@@ -52,11 +53,12 @@ class Turns:
         self._ends: dict[int, int] = {}
         self._next: dict[int, int] = {}
         bounds = [*edges.tolist(), len(self._places)]
-        for first, last in zip(bounds, bounds[1:], strict=False):
-            leaf = int(found[first])
-            self._next[leaf], self._ends[leaf] = first, last
+        for begin, end in zip(bounds, bounds[1:], strict=False):
+            leaf = int(found[begin])
+            self._next[leaf], self._ends[leaf] = begin, end
         self._groups: list[int] = groups.tolist()
         self._vectors = memo.queued.asks
+        self._counts_next = memo.queued.has_quotas
         self._skip = skip
         self._order: QueueOrder[int] = QueueOrder(market.ledger, market.shares, market.total)
         for leaf in self._next:
@@ -85,4 +87,5 @@ class Turns:
         self._next[leaf] = at
         if at < end:
             place = places[at]
-            self._order.push(leaf, (0.0,), place, self._vectors[self._groups[place]])
+            chunk = self._vectors[self._groups[place]] if self._counts_next else ZERO
+            self._order.push(leaf, (0.0,), place, chunk)

@@ -20,7 +20,7 @@ from slurmbridge.sched.eligibility import Blocked, of_job
 from slurmbridge.sched.market import Market, Preemptible
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.order import ACROSS, Queue
-from slurmbridge.sched.pending import NEVER, NO_CODE
+from slurmbridge.sched.pending import NEVER, NO_CODE, Floats
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.queues import Vector
 from slurmbridge.sched.session import Session
@@ -85,7 +85,7 @@ class Walk:
         self._first()
         self._settle()
         if self.markets:
-            if self.snapshot.config.scheduling.promise == "claim":
+            if self.snapshot.config.scheduling.promise != "turn":
                 self._by_claim()
             for market in self.markets:
                 self._in_turn(market)
@@ -247,20 +247,16 @@ class Walk:
         places, groups = places[leaves[groups] >= 0], groups[leaves[groups] >= 0]
         if not len(places):
             return []
-        asked = self.memo.queued.vectors[groups]
-        total = np.array(market.total)
-        since = np.nan_to_num(rows["accrued"][entries.rows[places]], nan=self.session.now)
-        found = claims.claims(
-            self.session.now - since,
-            self.memo.pairs.lengths[entries.pairs[places]],
-            (asked / np.where(total > 0, total, np.inf)).max(axis=1),
-            claims.held_for_weight(market)[leaves[groups]],
-            float(self.snapshot.config.priority_max_age),
+        since = rows["accrued"][entries.rows[places]]
+        candidates = claims.Candidates(
+            waited=self.session.now - np.nan_to_num(since, nan=self.session.now),
+            lengths=self.memo.pairs.lengths[entries.pairs[places]],
+            asks=self.memo.queued.vectors[groups],
+            importance=self.memo.queued.importance[groups],
+            leaves=leaves[groups],
         )
-        found = claims.by_importance(found, self.memo.queued.importance[groups], leaves[groups])
-        outside, unimportant = claims.ranks(market, leaves[groups], list(map(tuple, asked.tolist())))
-        order: list[int] = places[np.lexsort((places, -found, unimportant, outside))].tolist()
-        return order
+        found: list[int] = places[claims.order(candidates, market, self.snapshot)].tolist()
+        return found
 
     def _queue_of(self, place: int) -> tuple[Market | None, int, Vector | None]:
         number = int(self.memo.places.pools[self.numbers[place]])
@@ -271,11 +267,18 @@ class Walk:
         return self.markets[number], int(self.memo.queued.leaves[number][group]), (cpus, memory, gpus)
 
     def _in_turn(self, market: Market) -> None:
-        shortest = self.snapshot.config.scheduling.backfill == "shortest"
-        turns = Turns(market, self.memo, self.groups, self.entries, self._skip_quickly, shortest_first=shortest)
+        turns = Turns(market, self.memo, self.groups, self.entries, self._skip_quickly, first=self._order_inside())
         for leaf, place, ask in turns:
             if not self.look(place, market, leaf, ask):
                 turns.passed(leaf)
+
+    def _order_inside(self) -> Floats | None:
+        """By entry, what queues order their own jobs by, the least first; None: by priority."""
+        limits, way = self.memo.queued.limits[self.groups], self.snapshot.config.scheduling.backfill
+        if way != "aged":
+            return limits if way == "shortest" else None
+        since = self.snapshot.pending.rows["accrued"][self.entries.rows]
+        return claims.impatience(self.session.now - since, 60.0 * limits)
 
     def _across(self) -> None:
         """Jobs that no single pool could ever hold, in one line: they may have nodes of several."""

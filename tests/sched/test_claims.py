@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import numpy as np
 
 from slurmbridge.model.accounts import Accounting, Assoc
 from slurmbridge.model.cluster import ClusterConfig, Scheduling
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta
-from slurmbridge.sched.claims import by_importance, claims
+from slurmbridge.sched.claims import by_importance, claims, impatience
 from slurmbridge.sched.snapshot import Snapshot
-from tests.sched.small_cluster import NOW, accounting, carried_out, cluster, job, plan_of, world
+from tests.sched.small_cluster import CPU_NODES, NOW, accounting, carried_out, cluster, job, node, plan_of, world
 
 WEEK = 7 * 86400.0
 CHEMISTRY = (
@@ -91,3 +94,37 @@ def test_a_promise_stays_with_its_job_when_another_claim_has_grown_larger() -> N
     found = plan_of(crowd)
     assert [each.job_id for each in found.starts] == [12]
     assert [each.job_id for each in found.verdicts if each.nodes and each.job_id != 10] == []
+
+
+def test_by_age_who_waited_longest_is_promised_a_start_whatever_it_asks_for() -> None:
+    old = gang(10, 7200.0, time_limit=10_000)
+    fresh = gang(11, 7000.0, account="chemistry", assoc_id=6, user="carol", uid=1003, time_limit=30)
+    assert promised(busy(old, fresh, promise="age")) == [10]
+    assert promised(busy(old, fresh)) == [11]
+
+
+def test_by_age_a_job_of_a_node_is_behind_others_while_its_queue_holds_what_it_deserves() -> None:
+    """Of four nodes physics holds three and chemistry one; both want more, so two are each one's share."""
+    only: dict[str, Any] = {"nodes": tuple(node(name) for name in CPU_NODES), "partitions": cluster().partitions[:1]}
+    config = msgspec.structs.replace(site("age"), **only)
+    others: dict[str, Any] = {"account": "chemistry", "assoc_id": 6, "user": "carol", "uid": 1003}
+    first = world(
+        *(job(number, cpus_per_task=8, time_limit=100) for number in (1, 2, 3)),
+        job(4, cpus_per_task=8, time_limit=100, **others),
+        config=config,
+        records=of_others(),
+    )
+    snapshot = carried_out(first, plan_of(first))
+    old = {"submit_time": NOW - 9000, "eligible_time": NOW - 9000, "accrue_time": NOW - 9000}
+    mine, theirs = job(10, cpus_per_task=8, record=old), job(11, cpus_per_task=8, **others)
+    large = job(10, min_nodes=2, num_tasks=2, cpus_per_task=8, record=old)
+    more = tuple(job(number, cpus_per_task=8, **others) for number in (12, 13))
+    for waiting, expected in ((mine, 11), (large, 10)):
+        crowd = snapshot.apply(Delta(version=snapshot.version + 1, jobs=(waiting, theirs, *more)))
+        assert promised(crowd) == [expected]
+
+
+def test_patience_is_by_waiting_and_a_little_by_the_limit() -> None:
+    found = impatience(np.array([0.0, 7200.0, 7200.0]), np.array([600.0, 36_000.0, 600.0]))
+    assert found[2] < found[1] < found[0]
+    assert impatience(np.array([80_000.0]), np.array([86_400.0]))[0] < impatience(np.array([60.0]), np.array([60.0]))[0]
