@@ -139,6 +139,14 @@ class Running:
     def _ended(self, job: Job, report: Ended) -> None:
         job = self._note_derived(job, report.steps)
         death = self._death(job, report.why)
+        if report.message:
+            log.info(
+                "event=job.trouble job=%d restart=%d why=%s reason=%r",
+                job.job_id,
+                job.restarts,
+                death.value,
+                report.message,
+            )
         is_returned = death is Death.EXIT and not job.spec.is_batch  # its owner said how it went
         status = job.exit_code if is_returned else report.status
         durable = self._finish(job, death, status, report.time, report, report.steps)
@@ -160,6 +168,7 @@ class Running:
             self.launch([job])
             return
         death = Death(job.kill_reason) if job.kill_reason else Death.NODE_FAIL
+        log.info("event=job.lost job=%d restart=%d reason=%r", job.job_id, job.restarts, report.message)
         self._acknowledge_after(self._finish(job, death, 0, report.time, None, ()), report)
 
     def _finish(
