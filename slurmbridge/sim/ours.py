@@ -29,8 +29,8 @@ from slurmbridge.sim.workload import TraceError, TraceJob
 
 EPOCH = 1_000_000_000.0
 """When a trace that counts from 0 begins."""
-USAGE_S = 300.0
-"""Usage is counted so often, as in the daemon."""
+USAGE_S = 3600.0
+"""Usage is counted so often: more seldom than in the daemon, which is not felt where it decays in days."""
 ROUNDS = 20
 """Cycles of one moment: evictions are followed by the starts that they were for."""
 
