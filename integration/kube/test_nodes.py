@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from cluster.driver import Cluster
-from cluster.pods import namespace
+from cluster.pods import manifest, namespace
 
 from slurmbridge.manifest.pod_names import CORDON
 
@@ -124,6 +124,43 @@ def test_an_operators_drain_is_a_cordon_also_after_a_restart_and_goes_with_it(si
     site.operator("scontrol", "update", f"nodename={node}", "state=resume")
     assert CORDON not in _await_cordon(site, node, False)
     site.await_node(node, "idle none")
+
+
+def test_what_pods_of_others_hold_is_not_given_out(site: Site, node: str) -> None:
+    def cpus() -> tuple[int, ...]:
+        shown = site.operator("sinfo", "--noheader", "--Node", "--nodes", node, "--format=%C")
+        return tuple(map(int, shown.split("/")))
+
+    _, idle, other, total = cpus()
+    foreign = manifest("foreign", node=node)
+    foreign["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1", "memory": "64Mi"}}
+    site.bridge.space.create(foreign)
+    site.until(lambda: cpus() == (0, idle - 1, other + 1, total), cpus)
+    job = site.bridge.submit("true", f"--nodelist={node}", "--nodes=1", f"--ntasks={idle}")
+    assert site.job(job)["JobState"] == "PENDING"
+    site.bridge.space.kubectl("delete", "pod", "foreign", "--wait=false")
+    site.await_job(job, "COMPLETED")
+    assert cpus() == (0, idle, other, total)
+
+
+def test_a_broken_device_is_not_given_out_until_it_is_mended(site: Site, node: str) -> None:
+    whole = site.cluster.gpus(node)
+    if not whole:
+        pytest.skip("the cluster has no devices")
+    broken = site.cluster.devices(node)[0]
+    site.cluster.mark_device(node, broken, broken=True)
+    try:
+        site.until(lambda: site.cluster.gpus(node) == whole - 1)
+        all_of_them = site.bridge.submit("true", f"--nodelist={node}", f"--gres=gpu:{whole}")
+        others = site.bridge.submit(
+            "echo $NVIDIA_VISIBLE_DEVICES >> devices", f"--nodelist={node}", f"--gres=gpu:{whole - 1}"
+        )
+        site.await_job(others, "COMPLETED")
+        assert broken not in site.lines("devices")[0].split(",")
+        assert site.job(all_of_them)["JobState"] == "PENDING"
+    finally:
+        site.cluster.mark_device(node, broken, broken=False)
+    site.await_job(all_of_them, "COMPLETED")
 
 
 def test_a_stopped_kubelet_closes_its_node_and_leads_to_no_second_run(site: Site, node: str) -> None:
