@@ -63,9 +63,13 @@ class Row:
         if not text:
             return None
         try:
-            return float(text)
+            seconds = float(text)
         except ValueError:
             pass
+        else:
+            if not abs(seconds) < 1e15:  # nor is it nan
+                raise self.wrong(f"{column}: {text} is out of range")
+            return seconds
         try:
             found = datetime.datetime.fromisoformat(text)
         except ValueError:

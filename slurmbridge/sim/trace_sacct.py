@@ -87,7 +87,7 @@ def _moment(row: Row, column: str) -> float | None:
     if text.lower() in NEVER:
         return None
     if text.isdecimal():
-        return float(text)
+        return row.moment(column)
     try:
         return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC).timestamp()
     except ValueError:
@@ -134,6 +134,8 @@ def _tres(row: Row) -> dict[str, float]:
                 found[key] = float(value)
             except ValueError:
                 raise row.wrong(f"TRES: {part!r} is no count" if equals else f"TRES: {part!r} has no count") from None
+            if not 0.0 <= found[key] < 1e9:  # nor is it nan
+                raise row.wrong(f"TRES: {part!r} is out of range")
     return found
 
 

@@ -12,6 +12,7 @@ FIELDS = 18
 FAILED_OR_CANCELLED = (0, 5)
 PARTIAL = (2, 3, 4)
 """Status of lines that repeat a part of a job that was swapped out; a line of its own sums them up."""
+LARGEST = 1e15
 NODE_CPUS = 64
 """CPUs of a node where the header counts processors alone; they may lie anywhere, so it does not matter."""
 
@@ -48,6 +49,9 @@ def _job(line: str, name: str, number: int) -> TraceJob | None:
     except ValueError:
         bad = next(word for word in words if not _is_number(word))
         raise at(name, number, f"{bad!r} is no number") from None
+    if not all(abs(value) < LARGEST for value in values):  # nor is any nan
+        bad = next(word for word in words if not abs(float(word)) < LARGEST)
+        raise at(name, number, f"{bad} is out of range")
     submit, wait, run, used, memory, asked, asked_s, asked_kib, status = (*values[1:5], *values[6:11])
     if submit < 0:
         raise at(name, number, "the submission time is missing")
