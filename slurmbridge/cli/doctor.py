@@ -1,78 +1,146 @@
-"""`slurmbridge doctor`: checks of the machine and the installation, each with what to do about it."""
+"""`slurmbridge doctor`: gathers what the checks of `commands.doctor_machine` and `doctor_kube` judge, and prints it."""
 
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sqlite3
+import stat
 import sys
 import sysconfig
-from collections.abc import Callable
+import time
 
 from slurmbridge.cli import instance
+from slurmbridge.cli.connection import Connection
+from slurmbridge.commands import doctor, doctor_kube, doctor_machine
+from slurmbridge.errors import BridgeError, ConfigError, ProtocolError
+from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.examination import Examined, Finding, Machine
+from slurmbridge.model.fleet import FleetConfig
 
-Check = Callable[[instance.Instance], tuple[bool, str]]
-
-
-def python(_place: instance.Instance) -> tuple[bool, str]:
-    return sys.version_info >= (3, 11), f"Python {sys.version.split()[0]} (3.11 or later is needed)"
-
-
-def sqlite(_place: instance.Instance) -> tuple[bool, str]:
-    return sqlite3.sqlite_version_info >= (3, 35), f"SQLite {sqlite3.sqlite_version} (3.35 or later is needed)"
+ANSWER_S = 10.0
 
 
-def bash(_place: instance.Instance) -> tuple[bool, str]:
-    found = os.access("/bin/bash", os.X_OK)
-    return found, "/bin/bash starts the commands" if found else "/bin/bash is missing: the commands cannot start"
+def main(
+    place: instance.Instance, *, slurm_conf: str | None, site: str | None, kube: bool, kubeconfig: str | None,
+    namespace: str | None, as_json: bool,
+) -> int:  # fmt: skip
+    """1 when something does not work."""
+    config, fault = _configuration(slurm_conf, site, kube)
+    findings = doctor_machine.judge(_machine(place, slurm_conf or site, config, fault), virtual=not kube)
+    if kube:
+        fleet = config if isinstance(config, FleetConfig) else FleetConfig(cluster_name="")
+        findings += doctor_kube.judge(_cluster(kubeconfig, namespace, fleet))
+    _print(findings, as_json)
+    return doctor.exit_code(findings)
 
 
-def commands(_place: instance.Instance) -> tuple[bool, str]:
-    folder = sysconfig.get_path("scripts")
-    there, first = os.path.exists(os.path.join(folder, "sbatch")), shutil.which("sbatch")
-    if not there:
-        return False, f"{folder} has no sbatch: install slurmbridge again"
-    if first is None:
-        return False, f"{folder} is not on PATH"
-    return True, f"sbatch on PATH is {first}"
+def _print(findings: list[Finding], as_json: bool) -> None:
+    sys.stdout.write(doctor.document(findings) if as_json else doctor.text(findings))
 
 
-def state(place: instance.Instance) -> tuple[bool, str]:
+def _configuration(slurm_conf: str | None, site: str | None, kube: bool) -> tuple[ClusterConfig | None, str]:
+    """As the daemon would read it, or why it would not start."""
+    from slurmbridge.daemon import configuration
+
+    read = configuration.read_fleet if kube else configuration.read
+    try:
+        return read(slurm_conf, site), ""
+    except ConfigError as fault:
+        return None, str(fault)
+
+
+def _cluster(kubeconfig: str | None, namespace: str | None, fleet: FleetConfig) -> Examined:
+    try:
+        from slurmbridge.runtime.kube.examine import examine
+    except ImportError as fault:
+        text = f"{fault.name} is not installed: pods need the extra packages (pip install 'slurmbridge[kubernetes]')"
+        return Examined(server="", namespace=namespace or "", fault=text)
+    named = dict(fleet.partition_pods)
+    templates = {each.name: named.get(each.name, fleet.pods) for each in fleet.partitions}
+    return examine(kubeconfig, namespace, templates, time.time, gpu_resource=fleet.rules.gpu_resource)
+
+
+def _machine(place: instance.Instance, conf_file: str | None, config: ClusterConfig | None, fault: str) -> Machine:
+    scripts = sysconfig.get_path("scripts")
     folder = place.state
     while not os.path.isdir(folder) and folder != "/":
         folder = os.path.dirname(folder)
-    usage = shutil.disk_usage(folder)
-    free = usage.free >> 20
-    fine = os.access(folder, os.W_OK) and free > 256
-    return fine, f"state folder {place.state}: {free} MiB free" + ("" if fine else ", or not writable")
-
-
-def daemon(place: instance.Instance) -> tuple[bool, str]:
-    pid = instance.running_pid(place)
-    return True, f"daemon pid={pid} at {place.address}" if pid else "no daemon runs (slurmbridge up)"
-
-
-def namespaces(_place: instance.Instance) -> tuple[bool, str]:
-    if os.geteuid() == 0:
-        return True, "root: each virtual node gets a host name of its own"
-    return True, "not root: node names do not resolve inside jobs, all virtual nodes share this host's name"
-
-
-def process_limit(_place: instance.Instance) -> tuple[bool, str]:
-    import resource
-
+    found = os.stat(folder)
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return soft == resource.RLIM_INFINITY or soft >= 1024, f"{soft} open files allowed (1024 or more are needed)"
+    mail = config.mail_prog if config is not None else ""
+    pid = instance.running_pid(place)
+    mode, certificate_fault = _certificate(place.state)
+    return Machine(
+        python=sys.version_info[:3],
+        sqlite=sqlite3.sqlite_version_info,
+        has_bash=os.access("/bin/bash", os.X_OK),
+        scripts=scripts,
+        has_commands=os.path.exists(os.path.join(scripts, "sbatch")),
+        first_sbatch=shutil.which("sbatch") or "",
+        uid=os.geteuid(),
+        state=place.state,
+        state_exists=folder == place.state,
+        state_owner=found.st_uid,
+        state_mode=stat.S_IMODE(found.st_mode),
+        state_writable=os.access(folder, os.W_OK | os.X_OK),
+        state_filesystem=filesystem(folder),
+        free_mib=shutil.disk_usage(folder).free >> 20,
+        open_files=None if soft == resource.RLIM_INFINITY else soft,
+        namespaces=_namespaces(),
+        configuration=fault,
+        conf_file=conf_file or "",
+        mail_program=mail,
+        mail_program_runs=not mail or shutil.which(mail) is not None,
+        daemon_pid=pid,
+        daemon_answers=pid is not None and _answers(place),
+        address=place.address,
+        certificate_mode=mode,
+        certificate_fault=certificate_fault,
+    )
 
 
-CHECKS: tuple[Check, ...] = (python, sqlite, bash, commands, state, process_limit, namespaces, daemon)
+def filesystem(path: str) -> str:
+    """Type of the file system that holds a folder, as the kernel's table of mounts names it; empty: not known."""
+    real, best, kind = os.path.realpath(path), "", ""
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+            for line in table:
+                words, _, rest = line.partition(" - ")
+                point = words.split(" ")[4].encode().decode("unicode_escape")
+                inside = real == point or real.startswith(point.rstrip("/") + "/")
+                if inside and len(point) >= len(best):
+                    best, kind = point, rest.split(" ")[0]
+    except OSError:
+        return ""
+    return kind
 
 
-def main(place: instance.Instance) -> int:
-    """Prints one line per check; 1 when one fails."""
-    failed = False
-    for check in CHECKS:
-        fine, text = check(place)
-        failed = failed or not fine
-        sys.stdout.write(f"{'ok  ' if fine else 'FAIL'}  {text}\n")
-    return 1 if failed else 0
+def _namespaces() -> bool:
+    """As the supervisors of virtual nodes make them: root's do."""
+    return os.geteuid() == 0
+
+
+def _answers(place: instance.Instance) -> bool:
+    try:
+        with Connection(place.socket, timeout=ANSWER_S) as connection:
+            return connection.run(["scontrol", "-V"]) is not None
+    except (OSError, ProtocolError):
+        return False
+
+
+def _certificate(state: str) -> tuple[int | None, str]:
+    """(mode of the file, what is wrong with it); (None, ...): there is none, or we may not know."""
+    from slurmbridge.daemon import certificate
+
+    path = os.path.join(state, certificate.FILE)
+    try:
+        mode = stat.S_IMODE(os.stat(path).st_mode)
+    except OSError:
+        return None, ""
+    try:
+        certificate.ensure(state)
+    except BridgeError as fault:
+        return mode, str(fault)
+    return mode, ""

@@ -158,12 +158,32 @@ def check_config(file: str | None, site: str | None, kube: bool) -> None:
 
 
 @main.command()
+@click.option("--slurm-conf", metavar="FILE", envvar="SLURM_CONF", help="As `up` has it.")
+@click.option("--site", metavar="FILE", help="As `up` has it.")
 @STATE
-def doctor(state: str | None) -> None:
-    """Look for what would keep the daemon or jobs from working."""
+@click.option("--kube", is_flag=True, help="Also look at the cluster on which jobs shall be pods.")
+@click.option("--kubeconfig", metavar="FILE", help="With --kube: of this cluster.")
+@click.option("--namespace", metavar="NS", help="With --kube: where pods are made.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def doctor(
+    slurm_conf: str | None,
+    site: str | None,
+    state: str | None,
+    kube: bool,
+    kubeconfig: str | None,
+    namespace: str | None,
+    as_json: bool,
+) -> None:
+    """Look for what would keep the daemon or jobs from working, and say what to do."""
+    if (kubeconfig or namespace) and not kube:
+        raise click.ClickException("--kubeconfig and --namespace go with --kube alone")
     from slurmbridge.cli import doctor as examination
 
-    sys.exit(examination.main(instance.locate(state)))
+    code = examination.main(
+        instance.locate(state), slurm_conf=absolute(slurm_conf), site=absolute(site), kube=kube,
+        kubeconfig=absolute(kubeconfig), namespace=namespace, as_json=as_json,
+    )  # fmt: skip
+    sys.exit(code)
 
 
 @main.command()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import socket
 import subprocess
 import urllib.request
@@ -84,11 +86,10 @@ def test_a_stale_pid_file_names_nobody(tmp_path: Path) -> None:
     assert instance.running_pid(instance.locate(str(tmp_path))) is None
 
 
-@pytest.mark.parametrize("words", [["--kube"], ["--kubeconfig", "x"]])
-def test_what_comes_later_is_refused(daemon: throwaway.Throwaway, words: list[str]) -> None:
-    answer = daemon.run(["slurmbridge", "up", *words])
-    assert answer.returncode == 1
-    assert "virtual nodes only" in answer.stderr
+@pytest.mark.parametrize("option", ["--kubeconfig", "--namespace", "--listen", "--advertise"])
+def test_what_is_of_a_cluster_is_refused_without_one(daemon: throwaway.Throwaway, option: str) -> None:
+    answer = daemon.run(["slurmbridge", "up", option, "x:1"])
+    assert answer.returncode == 1 and f"{option} goes with --kube alone" in answer.stderr
 
 
 def test_a_site_file_that_is_not_there_is_told(daemon: throwaway.Throwaway) -> None:
@@ -167,3 +168,31 @@ def test_a_socket_elsewhere_is_found_by_the_state_folder(tmp_path: Path) -> None
     (tmp_path / "daemon.pid").write_text("1 1 /run/a b/socket\n")
     assert instance.locate(str(tmp_path)).socket == "/run/a b/socket"
     assert instance.intended(str(tmp_path)).socket == f"{tmp_path}/socket"
+
+
+def test_the_doctor_finds_a_daemon_that_answers_and_one_that_does_not(daemon: throwaway.Throwaway) -> None:
+    words = ["slurmbridge", "doctor", "--json", "--state", daemon.place.state, "--slurm-conf", daemon.conf]
+
+    def found() -> dict[str, str]:
+        answer = daemon.run(words)
+        findings = json.loads(answer.stdout)["findings"]
+        assert answer.returncode == int(any(each["level"] == "error" for each in findings)), answer.stdout
+        return {each["check"]: each["text"] for each in findings}
+
+    assert "no daemon runs" in found()["daemon"]
+    daemon.up()
+    assert found()["daemon"] == f"daemon pid={daemon.pid} at {daemon.place.address}"
+    assert daemon.pid is not None
+    os.kill(daemon.pid, signal.SIGSTOP)
+    try:
+        assert "does not answer" in found()["daemon"]
+    finally:
+        os.kill(daemon.pid, signal.SIGCONT)
+
+
+def test_the_doctor_looks_at_a_cluster_only_when_it_is_told_to(daemon: throwaway.Throwaway) -> None:
+    answer = daemon.run(["slurmbridge", "doctor", "--namespace", "x"])
+    assert answer.returncode == 1 and "go with --kube alone" in answer.stderr
+    answer = daemon.run(["slurmbridge", "doctor", "--kube", "--kubeconfig", "nowhere", "--state", daemon.place.state])
+    assert answer.returncode == 1
+    assert "/nowhere: no such file" in answer.stdout or "not installed" in answer.stdout

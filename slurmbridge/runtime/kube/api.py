@@ -97,6 +97,12 @@ class Api:
             except (urllib3.exceptions.HTTPError, OSError) as error:
                 raise ApiFault(Kind.DOWN, f"{self.server}: {error}") from error
 
+    def date(self) -> str:
+        """The server's clock, as a header of HTTP says it; empty: it does not."""
+        with self._counted("GET", "/version", None, None, "", ANSWER) as answer:
+            answer.drain_conn()
+            return str(answer.headers.get("Date", ""))
+
     # many lines
 
     def watch(self, path: str, query: Query, *, silence: float) -> Stream:

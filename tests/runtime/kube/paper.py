@@ -17,10 +17,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import kubernetes.client
 
+from slurmbridge.manifest.rights import asked, is_allowed
 from slurmbridge.runtime.kube.api import Api
 
 Object = dict[str, Any]
-KINDS = ("pods", "services", "nodes", "events", "namespaces")
+KINDS = ("pods", "services", "nodes", "events", "namespaces", "persistentvolumeclaims")
 
 
 class Paper:
@@ -37,6 +38,8 @@ class Paper:
         self.reviews = 0
         self.denied: set[tuple[str, str]] = set()  # verb, resource
         self.release = {"major": "1", "minor": "37"}
+        self.groups = ["apps", "resource.k8s.io"]
+        self.beyond: list[str] = []  # requests for which the table of rights has nothing
 
     # ---- the test's hands
 
@@ -149,11 +152,13 @@ class Paper:
                 self.reviews += 1
                 return 201, {**body, "status": self._token_status(spec)}
             case "selfsubjectaccessreviews":
-                asked = spec["resourceAttributes"]
-                resource = "/".join(filter(None, (asked["resource"], asked.get("subresource", ""))))
-                return 201, {**body, "status": {"allowed": (asked["verb"], resource) not in self.denied}}
+                wish = spec["resourceAttributes"]
+                resource = "/".join(filter(None, (wish["resource"], wish.get("subresource", ""))))
+                return 201, {**body, "status": {"allowed": (wish["verb"], resource) not in self.denied}}
             case "version":
                 return 200, self.release
+            case "apis":
+                return 200, {"kind": "APIGroupList", "groups": [{"name": name} for name in self.groups]}
         return 404, {"reason": "NotFound", "message": resource}
 
     def _token_status(self, spec: Object) -> Object:
@@ -238,6 +243,8 @@ def paper_cluster() -> Iterator[tuple[Paper, Callable[[], Api]]]:
             query = {key: values[0] for key, values in parse_qs(parts.query).items()}
             size = int(self.headers.get("Content-Length") or 0)
             body = json.loads(self.rfile.read(size)) if size else {}
+            if not is_allowed(asked(self.command, parts.path, query)):
+                paper.beyond.append(f"{self.command} {self.path}")
             words = parts.path.split("/")
             kind = next((word for word in words[::-1] if word in KINDS), "")
             name = words[-1] if words[-1] != kind else ""
@@ -310,3 +317,4 @@ def paper_cluster() -> Iterator[tuple[Paper, Callable[[], Api]]]:
         server.shutdown()
         server.server_close()
         thread.join()
+    assert not paper.beyond, f"manifest/rights.py has no row for {paper.beyond}"
