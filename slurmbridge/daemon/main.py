@@ -101,8 +101,13 @@ class Daemon:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
-        self.config = await self.hosting.prepare()
-        store = SqliteStore(os.path.join(self.state, DATABASE), decay_half_life=self.config.priority_decay_half_life)
+        try:
+            self.config = await self.hosting.prepare()
+            half_life = self.config.priority_decay_half_life
+            store = SqliteStore(os.path.join(self.state, DATABASE), decay_half_life=half_life)
+        except BaseException:
+            await self.hosting.close()
+            raise
         try:
             self._compose(store)
             controller = self.controller

@@ -44,6 +44,8 @@ class Pods:
 
     def __init__(self, options: PodOptions, state: str, slurm_conf: str | None, site: str | None) -> None:
         self._slurm_conf, self._site_file = slurm_conf, site
+        self._admission: Admission | None = None
+        self._server: asyncio.Server | None = None
         fleet = configuration.read_fleet(slurm_conf, site)
         self._context, pin = certificate.ensure(state)
         self._place = place.find(options.kubeconfig, options.namespace)
@@ -107,10 +109,10 @@ class Pods:
         return False
 
     async def open(self, controller: Controller, service: Service) -> None:
-        self._admission = Admission(Tokens(self._place.api), self.site, self.runtime.pods)
-        door = Door(self._context, service, self._admission.why_not, self._welcome)
+        admission = self._admission = Admission(Tokens(self._place.api), self.site, self.runtime.pods)
+        door = Door(self._context, service, admission.why_not, self._welcome)
         service.through.order = self.runtime.connect
-        self._server: asyncio.Server = await door.open(self._socket)
+        self._server = await door.open(self._socket)
         log.info(
             "event=kube.up server=%s namespace=%s instance=%s address=%s",
             self._place.api.server, self.site.namespace, self.site.instance, self.site.daemon,
@@ -124,10 +126,12 @@ class Pods:
         return self._place.api.counts.all()
 
     def shut(self) -> None:
-        self._server.close()
+        if self._server is not None:
+            self._server.close()
 
     async def close(self) -> None:
-        self._admission.close()
+        if self._admission is not None:
+            self._admission.close()
         await self.cluster.stop()
 
     def release(self) -> None:

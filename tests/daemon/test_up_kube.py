@@ -101,3 +101,9 @@ def test_another_namespace_needs_another_state_folder(made: Installation) -> Non
 def test_a_site_that_does_not_say_how_supervisors_come_is_refused(made: Installation) -> None:
     made.site.write_text("defaults: {image: base}\n")
     assert "supervisorImage" in made.up(fails=True)
+
+
+def test_nodes_that_cannot_be_listed_are_told_and_the_daemon_ends(made: Installation) -> None:
+    made.paper.fail = lambda method, path: (403, "nodes is forbidden") if path == "/api/v1/nodes" else None
+    said = made.up(fails=True)
+    assert "cannot be listed" in said and "nodes is forbidden" in said
