@@ -19,6 +19,7 @@ RULES: dict[str, tuple[str, Callable[[Any, Any], bool], str]] = {
     "maximum": ("number", lambda value, most: value <= most, "is at most {}"),
     "minItems": ("array", lambda value, least: len(value) >= least, "has at least {} entries"),
     "minLength": ("string", lambda value, least: len(value) >= least, "has at least {} characters"),
+    "minProperties": ("object", lambda value, least: len(value) >= least, "has at least {} keys"),
     "minimum": ("number", lambda value, least: value >= least, "is at least {}"),
     "pattern": ("string", lambda value, pattern: re.search(pattern, value) is not None, "matches {}"),
 }

@@ -15,6 +15,7 @@ import yaml
 from k8s.gotemplate import Wrong
 from k8s.render import CHART, main, objects, values_of
 from slurmbridge.cli.main import up
+from slurmbridge.daemon.configuration import read_fleet
 from slurmbridge.manifest.rights import RIGHTS, Where, rules
 
 PLAIN: dict[str, Any] = {}
@@ -157,7 +158,7 @@ def test_what_is_mounted_is_a_volume_and_is_in_the_configuration(values: dict[st
 
 def test_the_configuration_is_what_was_given() -> None:
     data = next(each["data"] for each in of_kind(FULL, "ConfigMap") if "site.yaml" in each["data"])
-    assert yaml.safe_load(data["site.yaml"]) == FULL["site"]
+    assert yaml.safe_load(data["site.yaml"]) == values_of(FULL)["site"]
     assert {name: data[name].strip() for name in FULL["slurmConf"]} == {
         name: text.strip() for name, text in FULL["slurmConf"].items()
     }
@@ -169,9 +170,9 @@ def test_the_configuration_is_what_was_given() -> None:
 
 def test_without_any_configuration_there_is_one_partition() -> None:
     data = one(PLAIN, "ConfigMap")["data"]
-    assert yaml.safe_load(data["site.yaml"]) == {"partitions": {"batch": {}}}
+    assert yaml.safe_load(data["site.yaml"]) == {**values_of({})["site"], "partitions": {"batch": {}}}
     with_conf = one({"slurmConf": {"slurm.conf": "ClusterName=c\n"}}, "ConfigMap")["data"]
-    assert yaml.safe_load(with_conf["site.yaml"]) == {}
+    assert yaml.safe_load(with_conf["site.yaml"]) == values_of({})["site"]
 
 
 def test_a_changed_configuration_starts_the_daemon_anew_and_nothing_else_does() -> None:
@@ -242,6 +243,8 @@ def test_every_value_is_in_the_schema_is_used_and_none_is_used_that_is_not_there
     for place in leaves(defaults):
         part: Any = schema
         for word in place:
+            if not part.keys() & {"properties", "additionalProperties"}:
+                break  # the product itself reads what is in there
             part = part["properties"].get(word) if part.get("properties") else part.get("additionalProperties")
             assert part is not None, place
     used = set()
@@ -256,6 +259,34 @@ def test_the_chart_is_of_the_product_s_version() -> None:
     about = yaml.safe_load((CHART / "Chart.yaml").read_text())
     project = (CHART.parents[1] / "pyproject.toml").read_text()
     assert f'version = "{about["version"]}"' in project and about["appVersion"] == about["version"]
+    assert values_of({})["site"]["defaults"]["supervisorImage"].endswith(f":{about['version']}")
+
+
+@pytest.mark.parametrize("values", [PLAIN, {"site": FULL["site"]}], ids=["plain", "gpu"])
+def test_the_daemon_reads_the_site_file_of_the_chart(values: dict[str, Any], tmp_path: Any) -> None:
+    path = tmp_path / "site.yaml"
+    path.write_text(one(values, "ConfigMap")["data"]["site.yaml"])
+    fleet = read_fleet(None, str(path))
+    assert fleet.partitions and all(dict(fleet.partition_pods)[each.name].supervisor_image for each in fleet.partitions)
+
+
+DOCKERFILES = sorted(CHART.parent.glob("*/Dockerfile"))
+
+
+@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.parent.name)
+def test_what_an_image_copies_is_there(path: Any) -> None:
+    lines = path.read_text().replace("\\\n", " ").splitlines()
+    copied = [
+        word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
+    ]
+    assert [word for word in copied if not (CHART.parents[1] / word).exists()] == []
+    assert f"docker build --file {path.relative_to(CHART.parents[1])}" in path.read_text()
+
+
+def test_the_daemon_s_image_has_the_user_of_the_chart_and_locked_dependencies() -> None:
+    text = (CHART.parent / "daemon/Dockerfile").read_text()
+    user = values_of({})["daemon"]["user"]
+    assert f"USER {user}:{user}" in text and f"--uid {user} " in text and "--requirement requirements.lock" in text
 
 
 def test_it_can_be_rendered_from_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
