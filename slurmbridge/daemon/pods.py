@@ -37,6 +37,8 @@ from slurmbridge.wire.supervisor import Opening
 log = logging.getLogger(__name__)
 
 LISTED_S = 60.0
+ANSWERED_S = 20.0
+"""For which a cluster that is busy or just starts is asked again before it counts as none."""
 
 
 class Pods:
@@ -48,7 +50,7 @@ class Pods:
         self._server: asyncio.Server | None = None
         fleet = configuration.read_fleet(slurm_conf, site)
         self._context, pin = certificate.ensure(state)
-        self._place = place.find(options.kubeconfig, options.namespace)
+        self._place = place.find(options.kubeconfig, options.namespace, within=ANSWERED_S)
         try:
             self._socket = self._settle(options, state, fleet, pin)
         except BaseException:
@@ -57,7 +59,7 @@ class Pods:
 
     def _settle(self, options: PodOptions, state: str, fleet: FleetConfig, pin: str) -> socket.socket:
         there = self._place
-        for lack in place.check(there):
+        for lack in place.check(there, within=ANSWERED_S):
             log.warning("event=kube.right_missing right=%r without=%r", str(lack), lack.right.without)
         identity = pod_identity.settle(state, fleet.cluster_name, there.namespace, there.namespace_uid)
         own = place.own_address(there.api.server)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import random
 import re
 import socket
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import kubernetes.config
@@ -22,7 +24,7 @@ import msgspec
 from slurmbridge.errors import RuntimeFault
 from slurmbridge.manifest.rights import RIGHTS, Right, Where
 from slurmbridge.runtime.kube.api import Api
-from slurmbridge.runtime.kube.faults import ApiFault, Kind
+from slurmbridge.runtime.kube.faults import ApiFault, Backoff, Kind
 from slurmbridge.runtime.kube.objects import Object
 
 OWN_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -31,6 +33,9 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 IMAGE_VOLUMES = (1, 35)
 """From this release on a cluster has them without being asked to."""
 THREADS = 8
+BACKOFF = Backoff(first=0.2, longest=2.0)
+
+Answer = TypeVar("Answer")
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,17 +52,17 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return self.release >= IMAGE_VOLUMES
 
 
-def find(kubeconfig: str | None, namespace: str | None) -> Place:
+def find(kubeconfig: str | None, namespace: str | None, *, within: float = 0.0) -> Place:
     """The cluster of a file, of the pod that we run in, or of the user's own file. RuntimeFault: there is none, or it does
-    not answer."""
+    not answer, also when it is asked again for `within` seconds."""
     inside = kubeconfig is None and OWN_SERVER in os.environ and os.path.exists(OWN_NAMESPACE)
     if kubeconfig is not None and not os.path.isfile(kubeconfig):
         raise RuntimeFault(f"{kubeconfig}: no such file")
     api = Api.find(kubeconfig)
     try:
-        release = _release(api)
+        release = _persist(lambda: _release(api), within)
         chosen = namespace or _namespace(kubeconfig, inside)
-        uid = _seek(api, chosen)
+        uid = _persist(lambda: _seek(api, chosen), within)
     except ApiFault as fault:
         api.close()
         raise RuntimeFault(f"the cluster at {api.server} is of no use: {fault.message}") from fault
@@ -65,6 +70,20 @@ def find(kubeconfig: str | None, namespace: str | None) -> Place:
         api.close()
         raise
     return Place(api=api, namespace=chosen, namespace_uid=uid, inside=inside, release=release)
+
+
+def _persist(attempt: Callable[[], Answer], within: float) -> Answer:
+    """An API server that is busy or starts is no reason to give up at once."""
+    end, tries = time.monotonic() + within, 0
+    while True:
+        try:
+            return attempt()
+        except ApiFault as fault:
+            pause = BACKOFF.delay(tries, random.random(), fault)
+            if not fault.kind.passes or time.monotonic() + pause > end:
+                raise
+        time.sleep(pause)
+        tries += 1
 
 
 def _release(api: Api) -> tuple[int, int]:
@@ -111,11 +130,11 @@ class Lack(msgspec.Struct, frozen=True, kw_only=True):
         return f"{', '.join(self.verbs)} of {name} {where} ({self.right.why})"
 
 
-def lacks(place: Place, rights: Sequence[Right] = RIGHTS) -> list[Lack]:
-    """What we may not do. ApiFault: nobody can tell."""
+def lacks(place: Place, rights: Sequence[Right] = RIGHTS, *, within: float = 0.0) -> list[Lack]:
+    """What we may not do. ApiFault: nobody can tell, also after `within` seconds."""
     asked = [(right, verb) for right in rights for verb in right.verbs]
     with ThreadPoolExecutor(THREADS) as pool:
-        allowed = list(pool.map(lambda each: _may(place, *each), asked))
+        allowed = list(pool.map(lambda each: _persist(lambda: _may(place, *each), within), asked))
     missing = {each for each, yes in zip(asked, allowed, strict=True) if not yes}
     found = []
     for right in rights:
@@ -125,9 +144,9 @@ def lacks(place: Place, rights: Sequence[Right] = RIGHTS) -> list[Lack]:
     return found
 
 
-def check(place: Place) -> list[Lack]:
+def check(place: Place, *, within: float = 0.0) -> list[Lack]:
     """Of those that jobs can do without; RuntimeFault: others are missing too."""
-    found = lacks(place)
+    found = lacks(place, within=within)
     needed = [lack for lack in found if not lack.right.without]
     if needed:
         named = "; ".join(map(str, needed))

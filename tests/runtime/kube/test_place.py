@@ -73,6 +73,23 @@ def test_a_cluster_that_does_not_answer_is_named(tmp_path: Path) -> None:
             place.find(str(path), None)
 
 
+@pytest.mark.parametrize("code", [429, 500, 503])
+def test_a_fault_that_passes_is_waited_for(there: tuple[Paper, str], code: int) -> None:
+    paper, path = there
+    answers = iter([(code, "busy")] * 3)
+    paper.fail = lambda method, where: next(answers, None)
+    assert place.check(place.find(path, None, within=60), within=60) == []
+
+
+def test_a_fault_that_does_not_pass_is_told_at_once(there: tuple[Paper, str]) -> None:
+    paper, path = there
+    asked: list[str] = []
+    paper.fail = lambda method, where: asked.append(where) or (403, "not you")  # type: ignore[func-returns-value]
+    with pytest.raises(RuntimeFault, match="not you"):
+        place.find(path, None, within=60)
+    assert len(asked) == 1
+
+
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(RuntimeFault, match="/nowhere: no such file"):
         place.find("/nowhere", None)
