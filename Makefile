@@ -45,7 +45,7 @@ format: setup ## format the code
 
 integration: setup ## recorded answers, kills and everything else that needs processes, root or time
 	$(PY) -m pytest tests -m "slow or root or processes"
-	$(PY) -m pytest integration/cluster integration/kube
+	$(PY) -m pytest integration/cluster integration/kube -m "not soak"
 
 scenario: setup ## a few tests on a real Kubernetes, which the first run builds in about ten minutes (root)
 	$(PY) -m pytest integration/cluster integration/kube -m scenario
@@ -61,6 +61,7 @@ soak: setup ## 1,000 kills of the daemon while jobs are submitted and run, chaos
 	$(PY) integration/soak_chaos.py --bin $(VENV)/bin --seconds 600
 	$(PY) integration/soak_nodes.py --bin $(VENV)/bin
 	$(PY) -m pytest integration/clients integration/side_by_side
+	$(PY) -m pytest integration/kube -m soak
 
 docs: setup ## write the generated reference pages
 	$(PY) docs/generate.py
