@@ -27,7 +27,7 @@ NODE, INDEX = f"{pod_names.DOMAIN}/node", f"{pod_names.DOMAIN}/device"
 SHARES = f"{pod_names.DOMAIN}/shares"
 PROGRAM = f"{ROOT}/lib/slurmbridge/supervisor/device.py"
 NOBODY = 65534
-PROTECTED_S = 300
+PROTECTED_S = 60
 """Grace period: how long a holder outlives a deletion that is not ours, so that its sharers can be ended first."""
 PARTING_S = 1
 """The same where we end it: nobody shares it any more."""
