@@ -1,7 +1,7 @@
 """An API server that is not at its best: a proxy before the real one, which cuts watches and answers with faults.
 
 It speaks plain HTTP to who asks and has the keys of a kubeconfig itself, so that it sees requests and can answer them. Each
-request has a connection of its own; a fault comes before the request was passed on, or instead of the answer to what was
+request is passed on over a connection of its own; a fault comes before the request was passed on, or instead of the answer to what was
 done: a client cannot know which.
 """
 
@@ -84,13 +84,13 @@ class _Listener(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 class _Request(http.server.BaseHTTPRequestHandler):
     server: _Listener
+    protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
     def _pass_on(self) -> None:
         proxy, begun = self.server.proxy, time.monotonic()
-        self.close_connection = True
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fault = proxy.fault()
         if fault is not None and not fault[1]:
@@ -99,6 +99,7 @@ class _Request(http.server.BaseHTTPRequestHandler):
         headers = {name: value for name, value in self.headers.items() if name.lower() not in LOST}
         host, port = str(proxy.server.hostname), proxy.server.port or 443
         upstream = http.client.HTTPSConnection(host, port, context=proxy.context, timeout=60)
+        self.close_connection = True  # unless the answer comes to its end
         with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(upstream):
             upstream.request(self.command, self.path, body or None, {**headers, "Connection": "close"})
             answer = upstream.getresponse()
@@ -108,6 +109,7 @@ class _Request(http.server.BaseHTTPRequestHandler):
                 return
             proxy.count("passed on")
             self._answer(answer, begun, "watch=true" in self.path)
+            self.close_connection = False
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass_on
 
@@ -117,17 +119,19 @@ class _Request(http.server.BaseHTTPRequestHandler):
         for name, value in answer.getheaders():
             if name.lower() not in ("connection", "transfer-encoding"):
                 self.send_header(name, value)
-        self.send_header("Connection", "close")
+        whole = answer.length is not None
+        if not whole:
+            self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self.wfile.flush()
         timer = None
         if watch and self.server.proxy.watch_s is not None:
             timer = threading.Timer(max(0.0, begun + self.server.proxy.watch_s - time.monotonic()), self._cut)
             timer.start()
         try:
             while piece := answer.read1(65536):
-                self.wfile.write(piece)
-                self.wfile.flush()
+                self.wfile.write(piece if whole else b"%x\r\n%s\r\n" % (len(piece), piece))
+            if not whole:
+                self.wfile.write(b"0\r\n\r\n")
         finally:
             if timer is not None:
                 timer.cancel()
