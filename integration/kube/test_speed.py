@@ -1,0 +1,171 @@
+"""How fast pods come, as ratios within one run: against a bare loop of creates, and against a pod made by hand."""
+
+import asyncio
+import itertools
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from cluster.driver import Cluster
+from cluster.images import BUSYBOX
+from cluster.pods import Namespace, manifest, namespace
+
+from slurmbridge.manifest.pod import RunObjects, build
+from slurmbridge.manifest.pod_container import Settled
+from slurmbridge.manifest.pod_site import PodSite
+from slurmbridge.model.pods import PodTemplate
+from slurmbridge.model.run import Launch, LaunchNode, RunKey
+from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.gangs import Cleared, Complete, Gangs, News
+
+from .bridge import BIN, Bridge, bridge
+from .supervisor import image
+
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.soak]
+COUNT, ROUNDS, THREADS = 200, 3, 16
+NUMBERS = itertools.count(1)
+LAYER, SUBMITTED, FIRST_LINE = 0.8, 0.5, 1.5
+
+
+@pytest.fixture(scope="module")
+def space(cluster: Cluster) -> Iterator[Namespace]:
+    with namespace(cluster, "sb-speed-test") as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def paper(cluster: Cluster) -> Iterator[list[str]]:
+    with cluster.paper_nodes(20, prefix="speed-") as names:
+        yield names
+
+
+def _objects(space: Namespace, paper: Sequence[str]) -> dict[RunKey, RunObjects]:
+    made = {}
+    where = PodSite(instance="it", namespace=space.name, daemon="ctl:1", supervisor_image=BUSYBOX)
+    for number in itertools.islice(NUMBERS, COUNT):
+        node = LaunchNode(rank=0, node=paper[number % len(paper)], cpus=1, memory_mib=64)
+        launch = Launch(
+            key=RunKey(number, 0), uid=1234, gid=2345, groups=(2345,), user="alice", home="/", shell="/bin/sh", script=b"",
+            work_dir="/", nodes=(node,), umask=0o022, std_in="", std_out="", std_err="", append=False, pattern_values=(),
+            kill_wait_s=1, epoch="5",
+        )  # fmt: skip
+        made[launch.key] = build(launch, PodTemplate(image=BUSYBOX), where, Settled(image=BUSYBOX))
+    return made
+
+
+def _bare(api: Api, space: Namespace, pods: Sequence[dict[str, Any]]) -> float:
+    """Pods per second of a loop that does nothing else, with as many requests under way."""
+    path = f"/api/v1/namespaces/{space.name}/pods"
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(lambda _: api.get(path, {"limit": 1}), range(THREADS)))  # connections are there
+        begun = time.monotonic()
+        list(pool.map(lambda pod: api.create(path, pod), pods))
+    return len(pods) / (time.monotonic() - begun)
+
+
+def _by_hand(objects: dict[RunKey, RunObjects]) -> list[dict[str, Any]]:
+    """The same pods under other names, and nobody's."""
+    pods = []
+    for each in objects.values():
+        pod = msgspec.json.decode(msgspec.json.encode(each.pods[0]))
+        pod["metadata"]["name"] = f"hand-{pod['metadata']['name']}"
+        pod["metadata"].update(labels={}, finalizers=[])
+        pods.append(pod)
+    return pods
+
+
+def test_runs_become_pods_nearly_as_fast_as_a_bare_loop_makes_them(
+    api: Api, space: Namespace, paper: list[str]
+) -> None:
+    async def layer(objects: dict[RunKey, RunObjects]) -> float:
+        news: list[News] = []
+        gangs = Gangs(api, "it", space.name, news.append, time.time)
+        assert await gangs.start()
+        gangs.adopt([])
+        try:
+            begun = time.monotonic()
+            for key, each in objects.items():
+                gangs.begin(key, each, "5")
+            while sum(isinstance(each, Complete) for each in news) < len(objects):
+                await asyncio.sleep(0.005)
+            spent = time.monotonic() - begun
+            for key in objects:
+                gangs.end(key)
+                gangs.release(key)
+            while sum(isinstance(each, Cleared) for each in news) < len(objects):
+                await asyncio.sleep(0.05)
+        finally:
+            await gangs.stop()
+        return len(objects) / spent
+
+    ratios = []
+    for _ in range(ROUNDS):
+        bare = _bare(api, space, _by_hand(_objects(space, paper)))
+        ours = asyncio.run(layer(_objects(space, paper)))
+        ratios.append(ours / bare)
+        print(f"runtime layer {ours:.0f} pods/s, bare loop {bare:.0f} pods/s, ratio {ours / bare:.2f}")
+        space.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", within=120)
+    assert statistics.median(ratios) >= LAYER
+
+
+@pytest.fixture(scope="module")
+def site(cluster: Cluster, space: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
+    if not (BIN / "sbatch").exists():
+        pytest.skip("the commands are not installed beside this Python")
+    cluster.load_image(image(tmp_path_factory.mktemp("image")))
+    with bridge(cluster, space) as made:
+        yield made
+
+
+def test_jobs_become_pods_at_half_the_speed_of_a_bare_loop(
+    api: Api, space: Namespace, paper: list[str], site: Bridge
+) -> None:
+    bare = _bare(api, space, _by_hand(_objects(space, paper)))
+    space.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", within=120)
+    real = ",".join(sorted(set(site.cluster.nodes) - set(paper)))
+    begun = time.monotonic()
+    job = site.submit("true", f"--array=1-{COUNT}", f"--exclude={real}")
+    path = f"/api/v1/namespaces/{space.name}/pods"
+    while _count(api, path) < COUNT:
+        time.sleep(0.05)
+    ours = COUNT / (time.monotonic() - begun)
+    site.command("scancel", str(job))
+    print(f"from sbatch {ours:.0f} pods/s, bare loop {bare:.0f} pods/s, ratio {ours / bare:.2f}")
+    assert ours / bare >= SUBMITTED
+
+
+def _count(api: Api, path: str) -> int:
+    found: list[object] = msgspec.json.decode(api.get(path))["items"]
+    return len(found)
+
+
+def test_a_script_begins_not_much_later_than_a_pod_made_by_hand(site: Bridge, space: Namespace) -> None:
+    node = sorted(site.cluster.parts.settings.node_names())[0]
+    ratios = []
+    for number in range(ROUNDS):
+        mark = site.share / f"by-hand-{number}"
+        volume = {"name": "share", "hostPath": {"path": str(site.share)}}
+        pod = manifest(f"by-hand-{number}", f"touch {mark}", node=node, volumes=[volume])
+        pod["spec"]["containers"][0]["volumeMounts"] = [{"name": "share", "mountPath": str(site.share)}]
+        begun = time.monotonic()
+        space.create(pod)
+        by_hand = _until_there(mark, begun)
+        mark = site.share / f"by-job-{number}"
+        begun = time.monotonic()
+        site.submit(f"touch {mark}", f"--nodelist={node}")
+        ours = _until_there(mark, begun)
+        ratios.append(ours / by_hand)
+        print(f"first line: job {ours:.2f} s, pod by hand {by_hand:.2f} s, ratio {ours / by_hand:.2f}")
+    assert statistics.median(ratios) <= FIRST_LINE
+
+
+def _until_there(mark: Path, begun: float) -> float:
+    while not mark.exists():
+        assert time.monotonic() - begun < 120, mark
+        time.sleep(0.01)
+    return time.monotonic() - begun
