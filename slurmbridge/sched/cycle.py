@@ -41,9 +41,9 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
     ready = states == NO_CODE
     session = Session(snapshot, config, now, memo)
     preemptible = Preemptible(snapshot, memo)
-    found = markets(snapshot, memo, ready, preemptible)
+    found = markets(snapshot, memo, ready)
     books = Books(found, memo.queued.pool_of_node, memo.queued.accounts, preemptible)
-    starts = Starts(memo.array_tasks, books)
+    starts = Starts(memo.runs.arrays(), books)
     rules = memo.rules
     assert rules is not None
     walk = Walk(snapshot, session, memo, board, starts, tally, found, preemptible)

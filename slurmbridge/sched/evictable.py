@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -16,18 +17,11 @@ from numpy.typing import NDArray
 
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.fit import Rules
-from slurmbridge.sched.held import Held
 from slurmbridge.sched.queues import ZERO, Vector
 from slurmbridge.sched.room import NO_OWNER, Hold, Room
+from slurmbridge.sched.runs import MODES, Runs, ages, costs, endable
 from slurmbridge.sched.screen import CPUS, IDLE, MEMORY, MILLI, NODES, WHOLE, hopeless
-from slurmbridge.sched.snapshot import Running
-
-RESTART_S = 60.0
-"""What beginning again costs beside the work that is lost."""
-CPU_PART = 1 / 64
-"""A CPU beside a device."""
-FOR_GOOD = 4.0
-"""A run that is not begun again loses so much more."""
+from slurmbridge.sched.snapshot import Running, Snapshot
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -38,7 +32,6 @@ class Victim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     mode: str  # REQUEUE, CANCEL, SUSPEND
     cost: float
     frees: tuple[Hold, ...]  # a suspended run keeps its memory and devices
-    reclaimable: bool = True  # may be ended for another queue's due, not only by the site's preemption
     leaf: int = -1  # its queue in the pool that is looked at
     charge: Vector = ZERO  # what it counts for there
 
@@ -52,79 +45,171 @@ def frees_of(running: Running, mode: str) -> tuple[Hold, ...]:
     )
 
 
-def cost_of(running: Running, mode: str, now: float) -> float:
-    """Lost device-seconds."""
-    job = running.job
-    ran = max(now - (job.start_time if job.start_time is not None else now), 0.0)
-    devices = sum(device.milli for hold in running.holds for device in hold.devices) / 1000
-    weight = devices + CPU_PART * sum(hold.cpus for hold in running.holds)
-    if mode == "SUSPEND":
-        return weight * RESTART_S
-    return weight * (ran + RESTART_S) * (FOR_GOOD if mode == "CANCEL" else 1.0)
+class Charged(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What runs count for in one pool, by row of `Runs`. `alone`: it has nodes in this pool, and in no other."""
+
+    alone: Bools
+    leaves: Ints
+    charges: NDArray[np.float64]
 
 
-def age_of(running: Running, now: float) -> float:
-    """What counts instead where the youngest run goes first: how long it has run, whatever it holds."""
-    start = running.job.start_time
-    return 1.0 + max(now - start if start is not None else 0.0, 0.0)
+def charged(snapshot: Snapshot, runs: Runs, pool_of_node: Ints, number: int) -> Charged:
+    """Of the pool with this number."""
+    nodes, devices, size = snapshot.held.nodes, snapshot.held.devices, len(runs.rows)
+    of, device_of = runs.at(nodes["id"]), runs.at(devices["id"])
+    inside, device_inside = pool_of_node[nodes["row"]] == number, pool_of_node[devices["row"]] == number
+    holds = np.bincount(of, minlength=size)
+    charges = [
+        np.bincount(of[inside], weights=nodes["cpus"][inside], minlength=size),
+        np.bincount(of[inside], weights=nodes["memory"][inside], minlength=size),
+        np.bincount(device_of[device_inside], weights=devices["milli"][device_inside], minlength=size) / 1000,
+    ]
+    return Charged(
+        alone=(holds > 0) & (np.bincount(of[inside], minlength=size) == holds),
+        leaves=runs.leaves[number],
+        charges=np.stack(charges, axis=1),
+    )
+
+
+Amounts = NDArray[np.float64] | Ints
+
+
+class _Freed(NamedTuple):
+    cpus: Amounts
+    memory: Amounts
+    milli: Amounts
+    jobs: Ints
 
 
 class Victims:
-    """All of them, with what they hold by node. `alive`: those that are not ended in this plan yet."""
+    """All of them, in the order of their ids, with what they hold by node. `alive`: those that are not ended in this plan yet."""
 
-    def __init__(self, victims: Sequence[Victim], columns: NodeColumns) -> None:
-        self.all = victims
-        self.columns = columns
-        self.cost: NDArray[np.float64] = np.array([each.cost for each in victims], dtype=np.float64)
-        self.reclaimable: Bools = np.array([each.reclaimable for each in victims], dtype=np.bool_)
-        self.charge: NDArray[np.float64] = np.array([each.charge for each in victims], dtype=np.float64).reshape(-1, 3)
-        self.leaf: Ints = np.array([each.leaf for each in victims], dtype=np.int64)
-        self.alive: Bools = np.ones(len(victims), dtype=np.bool_)
-        self.begin_again: Bools = np.array([each.mode == "REQUEUE" for each in victims], dtype=np.bool_)
-        held = Held.of((each.place, 0.0, each.frees) for each in victims)
-        nodes, devices = held.nodes, held.devices
-        self._of, self._row = nodes["id"].copy(), nodes["row"].copy()
-        self._cpus, self._memory = nodes["cpus"].astype(np.float64), nodes["memory"].astype(np.float64)
-        self._device_of, self._device_row = devices["id"].copy(), devices["row"].copy()
-        self._device_milli = devices["milli"].astype(np.float64)
+    def __init__(
+        self, snapshot: Snapshot, runs: Runs, now: float, *, youngest_first: bool, pool: Charged | None
+    ) -> None:
+        self.columns = snapshot.columns
+        modes, reclaimable = endable(runs.rows, now)
+        chosen = np.flatnonzero((modes > 0) if pool is None else (modes > 0) & pool.alone)
+        rows = runs.rows[chosen]
+        self._running, self._ids, self._known = snapshot.running, rows["id"], dict[int, Victim]()
+        self._modes: Ints = modes[chosen]
+        self.kind: Ints = rows["kind"]
+        self.reclaimable: Bools = reclaimable[chosen]
+        self.begin_again: Bools = self._modes == MODES.index("REQUEUE")
+        self.alive: Bools = np.ones(len(chosen), dtype=np.bool_)
+        self.cost = ages(rows, now) if youngest_first else costs(rows, self._modes, now)
+        self.charge: NDArray[np.float64] = np.zeros((len(chosen), 3)) if pool is None else pool.charges[chosen]
+        self.leaf: Ints = np.full(len(chosen), -1, dtype=np.int64) if pool is None else pool.leaves[chosen]
+        self._holds(snapshot, runs, chosen)
+        self._sorted: tuple[Ints, Ints] | None = None  # places of holds by node, and where those of each node begin
+        self._on_row: dict[int, list[tuple[float, int, Hold]]] = {}
+
+    def _holds(self, snapshot: Snapshot, runs: Runs, chosen: Ints) -> None:
+        """Tables of what they give back, the dearest first; a suspended run keeps its memory and devices."""
+        place = np.full(len(runs.rows), -1, dtype=np.int64)
+        place[chosen] = np.arange(len(chosen))
+        nodes, devices = snapshot.held.nodes, snapshot.held.devices
+        of, device_of = place[runs.at(nodes["id"])], place[runs.at(devices["id"])]
+        kept = np.flatnonzero(of >= 0)
+        kept = kept[np.argsort(-self.cost[of[kept]], kind="stable")]
+        self._of, self._row = of[kept], nodes["row"][kept]
+        stays = self._modes == MODES.index("SUSPEND")
+        self._cpus = nodes["cpus"][kept].astype(np.float64)
+        self._memory = np.where(stays[self._of], 0, nodes["memory"][kept]).astype(np.float64)
         self._cost_of_row = self.cost[self._of]
-        self.on_row: dict[int, list[tuple[float, int, Hold]]] = {}
-        for each in victims:
-            for hold in each.frees:
-                self.on_row.setdefault(hold.row, []).append((each.cost, each.place, hold))
-        for found in self.on_row.values():
-            found.sort(key=lambda entry: entry[:2])
+        mine = np.flatnonzero(device_of >= 0)
+        mine = mine[~stays[device_of[mine]]]
+        self._device_of, self._device_row = device_of[mine], devices["row"][mine]
+        self._device_milli = devices["milli"][mine].astype(np.float64)
+
+    def victim(self, place: int) -> Victim:
+        """One of them."""
+        found = self._known.get(place)
+        if found is None:
+            running, mode = self._running[int(self._ids[place])], MODES[int(self._modes[place])]
+            assert mode is not None
+            charge: tuple[float, float, float] = tuple(self.charge[place].tolist())
+            found = self._known[place] = Victim(
+                place=place,
+                running=running,
+                mode=mode,
+                cost=float(self.cost[place]),
+                frees=frees_of(running, mode),
+                leaf=int(self.leaf[place]),
+                charge=charge,
+            )
+        return found
+
+    def on_row(self, row: int) -> list[tuple[float, int, Hold]]:
+        """(cost, place, what it holds) of those on a node, the cheapest first."""
+        found = self._on_row.get(row)
+        if found is None:
+            if self._sorted is None:
+                order = np.lexsort((self._of, self._cost_of_row, self._row))
+                self._sorted = order, np.searchsorted(self._row[order], np.arange(self.columns.count + 1))
+            order, first = self._sorted
+            found = self._on_row[row] = []
+            for place in self._of[order[first[row] : first[row + 1]]].tolist():
+                victim = self.victim(place)
+                found += [(victim.cost, place, hold) for hold in victim.frees if hold.row == row]
+        return found
 
     def __len__(self) -> int:
-        return len(self.all)
+        return len(self.cost)
 
-    def reaching(self, room: Room, floor: Sequence[int], allowed: Bools) -> Bools:
-        """Nodes that could have what `floor` asks if all the allowed ones were gone; some of them may turn out not to."""
-        size, some = self.columns.count, allowed[self._of].astype(np.float64)
+    def reaching(self, room: Room, devices: Ints, floor: Sequence[int], allowed: Bools) -> Bools:
+        """Nodes that could have what `floor` asks if all the allowed ones were gone; some of them may turn out not to.
 
-        def freed(amounts: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.bincount(self._row, weights=amounts, minlength=size).astype(np.float64)
-
-        able: Bools = self.columns.usable & (room.cpus + freed(self._cpus * some) >= floor[CPUS])
+        `devices`: thousandths of devices that are free on each.
+        """
+        freed = self._freed(allowed)
+        able: Bools = self.columns.usable & (room.cpus + freed.cpus >= floor[CPUS])
         if floor[MEMORY]:
-            able &= room.memory + freed(self._memory * some) >= floor[MEMORY]
+            able &= room.memory + freed.memory >= floor[MEMORY]
         if floor[WHOLE] or floor[MILLI]:
-            weights = self._device_milli * allowed[self._device_of]
-            free = np.bincount(self._device_row, weights=weights, minlength=size)
-            able &= free + np.maximum(room.milli, 0).sum(axis=1) >= max(floor[WHOLE] * 1000, floor[MILLI])
+            able &= devices + freed.milli >= max(floor[WHOLE] * 1000, floor[MILLI])
         if floor[IDLE]:
-            able &= freed(some) >= room.jobs
+            able &= freed.jobs >= room.jobs
         return able
+
+    def could_have(self, room: Room, devices: Ints, floors: Ints, allowed: Bools) -> Bools:
+        """Of many floors at once, those that enough nodes could meet."""
+        freed, usable = self._freed(allowed), self.columns.usable
+        free = np.stack([room.cpus + freed.cpus, room.memory + freed.memory, devices + freed.milli])[:, usable]
+        idle = (freed.jobs >= room.jobs)[usable]
+        found = np.zeros(len(floors), dtype=np.bool_)
+        for place, floor in enumerate(floors.tolist()):
+            able = free[0] >= floor[CPUS]
+            if floor[MEMORY]:
+                able &= free[1] >= floor[MEMORY]
+            if floor[WHOLE] or floor[MILLI]:
+                able &= free[2] >= max(floor[WHOLE] * 1000, floor[MILLI])
+            if floor[IDLE]:
+                able &= idle
+            found[place] = np.count_nonzero(able) >= max(floor[NODES], 1)
+        return found
+
+    def _freed(self, allowed: Bools) -> _Freed:
+        """What the allowed ones have, by node."""
+        size = self.columns.count
+        some, parts = np.flatnonzero(allowed[self._of]), np.flatnonzero(allowed[self._device_of])
+        row, device_row = self._row[some], self._device_row[parts]
+        return _Freed(
+            np.bincount(row, weights=self._cpus[some], minlength=size),
+            np.bincount(row, weights=self._memory[some], minlength=size),
+            np.bincount(device_row, weights=self._device_milli[parts], minlength=size),
+            np.bincount(row, minlength=size),
+        )
 
     def movable(self, room: Room, nodes: Bools, rules: Rules) -> Bools:
         """Those that are begun again by themselves and may find as much as they have elsewhere; some may turn out not to."""
-        floors = np.zeros((len(self.all), NODES + 1), dtype=np.int64)
+        floors = np.zeros((len(self.cost), NODES + 1), dtype=np.int64)
         np.maximum.at(floors[:, CPUS], self._of, self._cpus.astype(np.int64))
         np.maximum.at(floors[:, MEMORY], self._of, self._memory.astype(np.int64))
         whole = self._device_milli >= 1000
-        devices = np.bincount(self._device_of[whole], minlength=len(self.all))
+        devices = np.bincount(self._device_of[whole], minlength=len(self.cost))
         np.maximum.at(floors[:, MILLI], self._device_of, self._device_milli.astype(np.int64))
-        floors[:, NODES] = np.bincount(self._of, minlength=len(self.all))
+        floors[:, NODES] = np.bincount(self._of, minlength=len(self.cost))
         floors[:, WHOLE] = devices // np.maximum(floors[:, NODES], 1)
         kinds, of_kind = np.unique(floors, axis=0, return_inverse=True)
         found: Bools = ~hopeless(kinds, self.columns, room, nodes, rules)[of_kind.reshape(-1)]
@@ -133,8 +218,8 @@ class Victims:
     def cheapest_on(self, allowed: Bools) -> NDArray[np.float64]:
         """Cost of the cheapest victim on each node; inf where there is none."""
         least = np.full(self.columns.count, np.inf)
-        some = allowed[self._of]
-        np.minimum.at(least, self._row[some], self._cost_of_row[some])
+        some = np.flatnonzero(allowed[self._of])
+        least[self._row[some]] = self._cost_of_row[some]  # the cheapest come last, and so stay
         return least
 
     def clear(
@@ -148,10 +233,10 @@ class Victims:
         before = set(gone)
         chosen: list[tuple[float, int, Hold]] = []
         price = 0.0
-        for entry in self.on_row.get(row, ()):
+        for entry in self.on_row(row):
             if entry[1] in before:
                 need.give(entry[2])
-        for entry in self.on_row.get(row, ()):
+        for entry in self.on_row(row):
             if need.met():
                 break
             if entry[1] in before or not allowed[entry[1]] or not need.wants(entry[2]):

@@ -15,9 +15,9 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
 from slurmbridge.model.states import JobState, Reason
 from slurmbridge.sched import gains, gates
-from slurmbridge.sched.columns import Bools
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked
-from slurmbridge.sched.evictable import Victim, Victims, age_of, cost_of, frees_of
+from slurmbridge.sched.evictable import Victim, Victims, charged
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
 from slurmbridge.sched.market import Market, charges
 from slurmbridge.sched.order import ACROSS
@@ -77,7 +77,7 @@ class GivingWay:
         quotas = self.walk.memo.queued.has_quotas
         if not (quotas or self.rules.enabled):
             return self.ways
-        self._served = self._being_served()
+        self._served = self.walk.memo.runs.served()
         if self.walk.markets and (quotas or self.rules.enabled):
             for market in self.walk.markets:
                 self._pool(market)
@@ -88,14 +88,6 @@ class GivingWay:
                     if not self._skip(place):
                         self._preempt(place, maker, None)
         return self.ways
-
-    def _being_served(self) -> set[int]:
-        """Jobs for whom others are on their way out."""
-        found = set()
-        for running in self.walk.snapshot.running.values():
-            if running.job.evicted is not None and running.job.evicted.for_job:
-                found.add(running.job.evicted.for_job)
-        return found
 
     def _skip(self, place: int) -> bool:
         """Only entries that nothing but missing room stopped are worth a look."""
@@ -109,44 +101,12 @@ class GivingWay:
 
     def _maker(self, market: Market | None) -> RoomMaker:
         """Victims of a pool, or of all nodes."""
-        snapshot, now = self.walk.snapshot, self.session.now
-        pools, number = self.walk.memo.queued.pool_of_node, market.pool.number if market is not None else 0
-        of_row: list[int] = pools.tolist()
-        found: list[Victim] = []
-        for running in snapshot.running.values():
-            if market is not None and (not running.holds or of_row[running.holds[0].row] != number):
-                continue
-            mode, reclaimable = self._mode(running.job)
-            if mode is None:
-                continue
-            charge: Vector = (0.0, 0.0, 0.0)
-            leaf = -1
-            if market is not None:
-                held = charges(running.holds, pools)
-                if set(held) != {number}:
-                    continue
-                charge, leaf = held[number], market.pool.leaf(running.job.spec.assoc_id)
-            found.append(
-                Victim(
-                    place=len(found),
-                    running=running,
-                    mode=mode,
-                    cost=age_of(running, now) if self.rules.youngest_first else cost_of(running, mode, now),
-                    frees=frees_of(running, mode),
-                    reclaimable=reclaimable,
-                    leaf=leaf,
-                    charge=charge,
-                )
-            )
-        return RoomMaker(self.session, Victims(found, snapshot.columns))
-
-    def _mode(self, job: Job) -> tuple[str | None, bool]:
-        """How a run could be ended at all, and whether for what is another queue's due."""
-        if self.walk.memo.queued.has_quotas:
-            mode = self.rules.reclaim_mode(job, self.session.now, has_quotas=True)
-            if mode is not None:
-                return mode, True
-        return (self.rules.mode_against(job, self.session.now) if self.rules.enabled else None), False
+        snapshot, memo, now = self.walk.snapshot, self.walk.memo, self.session.now
+        pool = None
+        if market is not None:
+            pool = charged(snapshot, memo.runs, memo.queued.pool_of_node, market.pool.number)
+        victims = Victims(snapshot, memo.runs, now, youngest_first=self.rules.youngest_first, pool=pool)
+        return RoomMaker(self.session, victims)
 
     # ---- one pool ----
 
@@ -156,13 +116,21 @@ class GivingWay:
         maker = self._maker(market)
         if not len(maker.victims):
             return
+        shapes = self.walk.snapshot.shapes.shapes
+
+        def could_move(numbers: Ints) -> Bools:
+            return maker.could_have([shapes[number] for number in numbers.tolist()], self._movable_of(market, maker))
+
+        among = gains.entries(self.walk, market, self.rules, self._payers(market), could_move)
+        if not among.any():
+            return
         turns = Turns(
             market,
             self.walk.memo,
             self.walk.groups,
             self.walk.entries,
             self._skip,
-            among=gains.entries(self.walk, market, self.rules),
+            among=among,
         )
         missed: dict[int, int] = {}  # by leaf
         for looks, (leaf, place, ask) in enumerate(turns):
@@ -183,20 +151,28 @@ class GivingWay:
         each = self.walk.waiting(place)
         may_go = self.walk.preemptible(each.job)
         if gates.may_reclaim(market.ledger, market.shares, leaf, ask, may_go):
-            view = self.walk.view(place)
-            allowed = self._payers(market).among(leaf, ask, maker.victims.leaf, maker.victims.charge)
-            allowed = allowed & maker.victims.reclaimable
-            kind: tuple[object, ...] = "reclaim", leaf, may_go, _wanted(ask)
-            if self.rules.enabled:
-                job = self._with_priority(place)
-                allowed = allowed & ~self._rules_of(maker, market).outranking(job, view.partition.name)
-                kind += job.spec.qos, job.priority if self.rules.by_priority else 0
-            rule = self._reclaim_rule(market, leaf, ask, may_go)
-            found = maker.find(each, view, allowed, rule, self._kind(*kind))
-            if found is not None:
-                self._take(place, found, maker, "reclaim")
+            if self._reclaim(market, maker, leaf, place, ask, may_go):
                 return True
         return may_go and self._consolidate(market, maker, leaf, place, ask)
+
+    def _reclaim(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector, may_go: bool) -> bool:
+        each, view = self.walk.waiting(place), self.walk.view(place)
+        kind: tuple[object, ...] = "reclaim", leaf, may_go, _wanted(ask)
+        job = self._with_priority(place) if self.rules.enabled else None
+        if job is not None:
+            kind += job.spec.qos, job.priority if self.rules.by_priority else 0
+        number = self._kind(*kind)
+        if maker.is_hopeless(each, view, number):
+            return False
+        allowed = self._payers(market).among(leaf, ask, maker.victims.leaf, maker.victims.charge)
+        allowed &= maker.victims.reclaimable
+        if job is not None:
+            allowed &= ~self._rules_of(maker, market).outranking(job, view.partition.name)
+        found = maker.find(each, view, allowed, self._reclaim_rule(market, leaf, ask, may_go), number)
+        if found is None:
+            return False
+        self._take(place, found, maker, "reclaim")
+        return True
 
     def _kind(self, *key: object) -> int:
         return self._kinds.setdefault(key, len(self._kinds))
@@ -279,14 +255,11 @@ class GivingWay:
     def _consolidate(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector) -> bool:
         """Only runs that are begun again by themselves are moved, and only where all of them have another place."""
         each, view = self.walk.waiting(place), self.walk.view(place)
-        free = market.total[2] - sum(market.ledger.allocated[queue][2] for queue in market.pool.tree.roots)
+        free = gains.free_devices(market)
         key = each.shape.number, view.number
         if not ask[2] or free < ask[2] - TOLERANCE or key in self._unmovable or not self._inside(market, leaf, ask):
             return False
-        allowed = self._movable.get(market.pool.number)
-        if allowed is None:
-            allowed = maker.victims.movable(self.session.horizon.room, market.pool.nodes, self.session.rules)
-            allowed = self._movable[market.pool.number] = allowed & maker.victims.reclaimable
+        allowed = self._movable_of(market, maker)
 
         def rule(victims: Sequence[Victim], placement: Placement | None) -> bool:
             return len(victims) <= CONSOLIDATION_VICTIMS
@@ -307,6 +280,13 @@ class GivingWay:
         self._note(place, found, start, "consolidate", {victim.place for victim in found.victims})
         self._charge(each.job, found.placement.holds)
         return True
+
+    def _movable_of(self, market: Market, maker: RoomMaker) -> Bools:
+        found = self._movable.get(market.pool.number)
+        if found is None:
+            found = maker.victims.movable(self.session.horizon.room, market.pool.nodes, self.session.rules)
+            found = self._movable[market.pool.number] = found & maker.victims.reclaimable
+        return found
 
     def _inside(self, market: Market, leaf: int, ask: Vector) -> bool:
         return fits(plus(market.ledger.allocated[leaf], ask), market.shares[leaf])

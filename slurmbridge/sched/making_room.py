@@ -14,12 +14,16 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from slurmbridge.sched.columns import Bools
+from slurmbridge.sched.choose import Part
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.evictable import Victim, Victims
 from slurmbridge.sched.held import OVERRUN_S
+from slurmbridge.sched.one_node import OneNode, part_of_one
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.room import Room
+from slurmbridge.sched.rows import sum_of_rows
 from slurmbridge.sched.session import Session
+from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Waiting
 
 LOOKS = 16
@@ -61,6 +65,19 @@ class RoomMaker:
         self.victims = victims
         self._room = session.horizon.room.copy(with_cpu_numbers=False)  # with what was taken so far gone
         self._hopeless: set[tuple[int, int, int]] = set()  # what is taken only leaves less for others
+        self._one = OneNode(session.snapshot.columns, self._room)
+        self._devices = _devices(self._room)
+
+    def is_hopeless(self, waiting: Waiting, view: PartitionView, kind: int) -> bool:
+        """Whether no way was found for such a job before."""
+        return (waiting.shape.number, view.number, kind) in self._hopeless
+
+    def could_have(self, shapes: Sequence[Shape], allowed: Bools) -> Bools:
+        """Of these shapes, those for which enough nodes could have room if all the allowed ones were gone; some may turn out
+        not to.
+        """
+        floors = np.array([self._session.floor(shape) for shape in shapes], dtype=np.int64)
+        return self.victims.could_have(self._room, self._devices, floors, allowed)
 
     def find(self, waiting: Waiting, view: PartitionView, allowed: Bools, rule: Rule, kind: int) -> Found | None:
         """`allowed`: which victims may be taken for this job. `kind`: a number for jobs that may take the same ones."""
@@ -94,7 +111,7 @@ class RoomMaker:
     def _rows(self, wish: _Wish, most: int) -> tuple[list[int], list[float]]:
         """Nodes that could have room, those first on which the cheapest victim is cheapest; and what that one costs."""
         inside = self._session.site(wish.waiting.shape, wish.view).alternatives[0].nodes
-        able = inside & self.victims.reaching(self._room, wish.floor, wish.allowed)
+        able = inside & self.victims.reaching(self._room, self._devices, wish.floor, wish.allowed)
         rows = np.flatnonzero(able)
         least = self.victims.cheapest_on(wish.allowed)[rows]
         if wish.floor[-1] <= 1:
@@ -115,9 +132,9 @@ class RoomMaker:
                 at += 1
             if not priced:
                 return None
-            cost, _, chosen = heapq.heappop(priced)
+            cost, row, chosen = heapq.heappop(priced)
             tried += 1
-            found = self._judged(wish, chosen, cost)
+            found = self._judged(wish, chosen, cost, row)
             if found is not None:
                 return found
         return None
@@ -149,14 +166,27 @@ class RoomMaker:
                     return found
         return None
 
-    def _judged(self, wish: _Wish, chosen: Sequence[int], cost: float) -> Found | None:
-        taken = tuple(self.victims.all[place] for place in chosen)
+    def _judged(self, wish: _Wish, chosen: Sequence[int], cost: float, row: int | None = None) -> Found | None:
+        """`row`: of the only node that they make room on."""
+        taken = tuple(self.victims.victim(place) for place in chosen)
         if not wish.rule(taken, None):
             return None
-        placement = self._fits(wish, taken)
+        part = part_of_one(self._session, wish.waiting, wish.view) if row is not None else None
+        if part is not None and row is not None:
+            placement = self._fits_on(wish, taken, Part(row, part.tasks, part.devices))
+        else:
+            placement = self._fits(wish, taken)
         if placement is None or not wish.rule(taken, placement):
             return None
         return Found(victims=taken, placement=placement, cost=cost)
+
+    def _fits_on(self, wish: _Wish, taken: Sequence[Victim], part: Part) -> Placement | None:
+        """The same for a job of one node that nothing else could have room on."""
+        session, one, row = self._session, self._one, part.row
+        one.begin(row, self._room, [hold for victim in taken for hold in victim.frees])
+        for start, window in session.horizon.promised_rooms(wish.length):
+            one.meets(row, window, [hold for each in taken if each.running.end > start for hold in each.frees])
+        return one.place(session, wish.waiting.shape, wish.view, part)
 
     def _fits(self, wish: _Wish, taken: Sequence[Victim]) -> Placement | None:
         """Where the job fits once these are gone, promises to others kept."""
@@ -184,6 +214,7 @@ class RoomMaker:
         session.horizon.promise(job_id, start, length, found.placement)
         for hold in found.placement.holds:
             self._room.take(hold)
+        self._count_again(found)
         session.promised_to(job_id)
         return start
 
@@ -195,6 +226,18 @@ class RoomMaker:
             self.victims.alive[victim.place] = True
             for hold in victim.frees:
                 self._room.take(hold)
+        self._count_again(found)
+
+    def _count_again(self, found: Found) -> None:
+        """Free devices of the nodes that are concerned."""
+        holds = [hold for victim in found.victims for hold in victim.frees]
+        rows = list({hold.row for hold in (*holds, *found.placement.holds)})
+        self._devices[rows] = np.maximum(self._room.milli[rows], 0).sum(axis=1)
+
+
+def _devices(room: Room) -> Ints:
+    """Thousandths of devices that are free on each node."""
+    return sum_of_rows(np.maximum(room.milli, 0))
 
 
 def _give(room: Room, victims: Sequence[Victim]) -> None:

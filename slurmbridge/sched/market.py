@@ -80,11 +80,11 @@ def charges(holds: Sequence[Hold], pools: Ints) -> dict[int, Vector]:
     return found
 
 
-def markets(snapshot: Snapshot, memo: Memo, waiting: Bools, preemptible: Preemptible) -> tuple[Market, ...]:
+def markets(snapshot: Snapshot, memo: Memo, waiting: Bools) -> tuple[Market, ...]:
     """Of every pool. `waiting`: rows of pending jobs that count as asking."""
     if not memo.queued.pools:
         return ()
-    allocated, firm = _held(snapshot, memo, preemptible)
+    allocated, firm = _held(snapshot, memo)
     asking = snapshot.pending.rows[waiting]
     per_group: NDArray[np.float64] = np.bincount(
         asking["group"], weights=asking["count"], minlength=len(memo.queued.vectors)
@@ -107,36 +107,25 @@ def markets(snapshot: Snapshot, memo: Memo, waiting: Bools, preemptible: Preempt
     return tuple(made)
 
 
-def _held(snapshot: Snapshot, memo: Memo, preemptible: Preemptible) -> tuple[list[list[Vector]], list[list[Vector]]]:
+def _held(snapshot: Snapshot, memo: Memo) -> tuple[list[list[Vector]], list[list[Vector]]]:
     """By pool, what each leaf holds, and what of it may not be ended."""
-    runs = {
-        job_id: each.job for job_id, each in snapshot.running.items() if not each.job.state.is_finished
-    }  # the nodes of others are only being cleared
-    ids = np.fromiter(runs, dtype=np.int64, count=len(runs))
-    by_id = np.argsort(ids)
-    assocs = [job.spec.assoc_id for job in runs.values()]
-    is_firm = np.array([not preemptible(job) for job in runs.values()], dtype=np.bool_)
-    pool_of_node, pools = memo.queued.pool_of_node, memo.queued.pools
+    runs, pool_of_node, pools = memo.runs, memo.queued.pool_of_node, memo.queued.pools
     allocated = [np.zeros((len(pool.tree), 3)) for pool in pools]
     firm = [np.zeros((len(pool.tree), 3)) for pool in pools]
-    leaves = [np.array([pool.leaf(assoc) for assoc in assocs], dtype=np.int64) for pool in pools]
+    counts, is_firm = runs.rows["counts"], runs.rows["firm"]
     for table, columns in (
         (snapshot.held.nodes, (("cpus", 0), ("memory", 1))),
         (snapshot.held.devices, (("milli", 2),)),
     ):
-        if not len(ids):
-            break
-        runs_at = by_id[np.minimum(np.searchsorted(ids, table["id"], sorter=by_id), len(ids) - 1)]
-        there = ids[runs_at] == table["id"]
-        table, runs_at = table[there], runs_at[there]
-        number = pool_of_node[table["row"]]
+        at, number = runs.at(table["id"]), pool_of_node[table["row"]]
         for pool in pools:
-            inside = number == pool.number
-            rows, which = table[inside], runs_at[inside]
-            leaf, kept = leaves[pool.number][which], is_firm[which]
+            inside = np.flatnonzero((number == pool.number) & counts[at])
+            which = at[inside]
+            leaf, kept, size = runs.leaves[pool.number][which], is_firm[which], len(pool.tree)
             for name, resource in columns:
-                np.add.at(allocated[pool.number][:, resource], leaf, rows[name])
-                np.add.at(firm[pool.number][:, resource], leaf[kept], rows[name][kept])
+                amounts = table[name][inside]
+                allocated[pool.number][:, resource] = np.bincount(leaf, weights=amounts, minlength=size)
+                firm[pool.number][:, resource] = np.bincount(leaf, weights=amounts * kept, minlength=size)
     return [_vectors(each / _UNITS) for each in allocated], [_vectors(each / _UNITS) for each in firm]
 
 

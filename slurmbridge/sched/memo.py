@@ -21,6 +21,7 @@ from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.places import Site
 from slurmbridge.sched.preemption import Rules
 from slurmbridge.sched.queued import Queued, queued, with_groups
+from slurmbridge.sched.runs import Runs, runs_of
 from slurmbridge.sched.shape import ShapeTable
 from slurmbridge.sched.snapshot import Snapshot
 
@@ -45,7 +46,7 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     book: LimitBook | None = None
     running_mark: object = None
     counters: Counters | None = None
-    array_tasks: Mapping[int, int] = {}  # array id -> tasks that run
+    runs: Runs = Runs()
     points: priority.Points = priority.Points.none()
     places: order.Places = order.Places.none()
     queued: Queued = Queued.none()
@@ -91,7 +92,6 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
         changes |= {
             "running_mark": snapshot.running_mark,
             "counters": _counted(snapshot, book) if book.any else Counters(),
-            "array_tasks": _array_tasks(snapshot),
         }
     if memo.shapes is not snapshot.shapes:
         memo = msgspec.structs.replace(memo, floors=memo.floors[:0])
@@ -100,7 +100,9 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
     if memo.rules is None or any(one is not other for one, other in zip(origin, memo.rules_of, strict=True)):
         named = {name: view.partition for name, view in snapshot.partitions.items()}
         memo = msgspec.structs.replace(memo, rules=Rules(config, snapshot.accounting, named), rules_of=origin)
+    assert memo.rules is not None
     found = queued(snapshot, memo.queued)
+    memo = msgspec.structs.replace(memo, runs=runs_of(snapshot, memo.rules, found.pools, found.has_quotas, memo.runs))
     places = order.places_of(snapshot, memo.places, tuple(pool.nodes for pool in found.pools))
     if memo.pairs_of is not places.key:
         memo = msgspec.structs.replace(memo, pairs=Pairs.none(), pairs_of=places.key)
@@ -123,12 +125,3 @@ def _counted(snapshot: Snapshot, book: LimitBook) -> Counters:
         view = snapshot.partitions.get(allocation.partition)
         counters.add(book.keys(each.job, view.partition.qos if view else ""), allocation.tres)
     return counters
-
-
-def _array_tasks(snapshot: Snapshot) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for each in snapshot.running.values():
-        array = each.job.array_job_id
-        if array and not each.job.state.is_finished:
-            found[array] = found.get(array, 0) + 1
-    return found

@@ -25,7 +25,7 @@ from slurmbridge.model.accounts import Accounting, Assoc, Quota
 from slurmbridge.model.cluster import ClusterConfig, Pool
 from slurmbridge.model.tres import Tres
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
-from slurmbridge.sched.queues import UNLIMITED, ZERO, Queue, QueueTree, Vector
+from slurmbridge.sched.queues import UNLIMITED, ZERO, Partings, Queue, QueueTree, Vector
 from slurmbridge.submit.associations import ROOT
 
 OWN = "/jobs"
@@ -47,6 +47,7 @@ class PoolTree(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     leaf_of: Mapping[int, int]
     nobody: int
     assoc_of: tuple[int, ...]
+    partings: Partings
 
     def leaf(self, assoc_id: int) -> int:
         return self.leaf_of.get(assoc_id, self.nobody)
@@ -309,4 +310,5 @@ def pool_tree(
         leaf_of={assoc_id: tree.index[name] for assoc_id, name in builder.leaf_of.items()},
         nobody=tree.index[NOBODY],
         assoc_of=tuple(builder.assoc_of[name] for name in tree.names),
+        partings=Partings(tree),
     )

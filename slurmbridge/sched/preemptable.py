@@ -5,50 +5,33 @@ from __future__ import annotations
 import numpy as np
 
 from slurmbridge.model.job import Job
-from slurmbridge.sched.columns import Bools, Ints
+from slurmbridge.sched.columns import Bools
 from slurmbridge.sched.evictable import Victims
 from slurmbridge.sched.preemption import Rules
 
 
 class Preemptable:
-    """The site's rules of preemption over one set of victims."""
+    """The site's rules of preemption over one set of victims, none of which is exempt any more."""
 
     def __init__(self, rules: Rules, victims: Victims, now: float) -> None:
-        self._rules, self._now, self._victims = rules, now, victims
+        self._rules, self._now = rules, now
+        _, first, self._kind = np.unique(victims.kind, return_index=True, return_inverse=True)
+        self._samples = [victims.victim(place).running.job for place in first.tolist()]
         self._above: dict[object, Bools] = {}
-        self._samples: list[Job] = []
         self._known: dict[object, Bools] = {}
-        numbers: dict[object, int] = {}
-        column = []
-        for victim in victims.all:
-            job = victim.running.job
-            likeness = rules.likeness(job, now)
-            if likeness not in numbers:
-                numbers[likeness] = len(self._samples)
-                self._samples.append(job)
-            column.append(numbers[likeness])
-        self._kind: Ints = np.array(column, dtype=np.int64)
 
     def outranking(self, job: Job, partition: str) -> Bools:
         """By victim: whether it would preempt the job in turn, so that nothing is gained by ending it."""
-        rules = self._rules
-        key = job.spec.qos, partition, job.priority if rules.by_priority else 0
+        key = self._likeness(job, partition)
         found = self._above.get(key)
         if found is None:
-            known: dict[object, bool] = {}
-            column = []
-            for victim in self._victims.all:
-                each = victim.running.job
-                kind = each.spec.qos, each.spec.partitions, each.priority if rules.by_priority else 0
-                if kind not in known:
-                    known[kind] = rules.outranks(each, job, partition)
-                column.append(known[kind])
-            found = self._above[key] = np.array(column, dtype=np.bool_)
+            would = [self._rules.outranks(each, job, partition) for each in self._samples]
+            found = self._above[key] = np.array(would, dtype=np.bool_)[self._kind]
         return found
 
     def by(self, job: Job, partition: str) -> Bools:
         """By victim. `job` is tried in `partition`."""
-        key = job.spec.qos, partition, job.priority if self._rules.by_priority else 0
+        key = self._likeness(job, partition)
         found = self._known.get(key)
         if found is None:
             may = [
@@ -56,3 +39,6 @@ class Preemptable:
             ]
             found = self._known[key] = np.array(may, dtype=np.bool_)[self._kind]
         return found
+
+    def _likeness(self, job: Job, partition: str) -> object:
+        return job.spec.qos, partition, job.priority if self._rules.by_priority else 0

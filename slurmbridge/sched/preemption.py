@@ -13,7 +13,7 @@ import msgspec
 
 from slurmbridge.model.accounts import Accounting, Qos
 from slurmbridge.model.cluster import ClusterConfig, Partition
-from slurmbridge.model.job import Job
+from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.submit import exempt_times
 
@@ -214,13 +214,15 @@ def leaving_at(job: Job) -> float | None:
 
 
 def is_preemptible(job: Job, qos: Mapping[str, Qos], *, has_quotas: bool) -> bool:
-    """Whether it may be ended so that another queue gets its quota, and may use more than its own queue's.
+    """Whether it may be ended so that another queue gets its quota, and may use more than its own queue's."""
+    return says_preemptible(job.spec, qos, has_quotas=has_quotas)
 
-    What the job says comes first, then its QOS. Where nobody says: yes at a site with quotas, no at one without.
-    """
-    if job.spec.preemptible is not None:
-        return job.spec.preemptible
-    found = qos.get(job.spec.qos)
+
+def says_preemptible(spec: JobSpec, qos: Mapping[str, Qos], *, has_quotas: bool) -> bool:
+    """What the job says comes first, then its QOS. Where nobody says: yes at a site with quotas, no at one without."""
+    if spec.preemptible is not None:
+        return spec.preemptible
+    found = qos.get(spec.qos)
     if found is not None and found.preemptible is not None:
         return found.preemptible
     return has_quotas

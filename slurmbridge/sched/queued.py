@@ -9,13 +9,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from slurmbridge.model.accounts import UsageRow
+from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import DEFAULT_DEVICE_MIB
 from slurmbridge.model.job import GpuScope, JobSpec
 from slurmbridge.sched import fairtree
-from slurmbridge.sched.columns import Ints, NodeColumns
+from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.order import Places
 from slurmbridge.sched.pools import PoolTree, has_quotas, pool_of_node, trees, vector_of
+from slurmbridge.sched.preemption import says_preemptible
 from slurmbridge.sched.queues import Vector
 from slurmbridge.sched.snapshot import Snapshot
 
@@ -32,6 +33,9 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     vectors: NDArray[np.float64]  # [group, 3]: CPUs, MiB, devices
     limits: NDArray[np.float64]  # minutes a job of each group may run; inf = nobody said
     importance: Ints = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # Priority of each one's QOS
+    firm: Bools = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.bool_))  # may not be ended for others' due
+    sorts: Ints = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # equal for one QOS and partitions
+    of_sort: dict[tuple[str, tuple[str, ...]], int] = {}  # grows
     asks: list[Vector] = []  # `vectors` as plain numbers; grows
     leaves: tuple[Ints, ...] = ()  # by pool: the queue of each group, NO_LEAF where it cannot run
     past_use: tuple[Sequence[Vector], ...] = ()  # by pool: decayed use of each queue as part of all use
@@ -58,6 +62,7 @@ def queued(snapshot: Snapshot, before: Queued) -> Queued:
         has_quotas=has_quotas(accounting, config),
         pool_of_node=pool_of_node(found, columns),
         leaves=tuple(np.zeros(0, dtype=np.int64) for _ in found),
+        of_sort={},
         accounts={assoc.assoc_id: assoc.account for assoc in accounting.assocs},
     )
 
@@ -88,7 +93,11 @@ def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
             leaves.append(np.concatenate([before, np.array(more, dtype=np.int64)]))
         qos = {each.name: each.priority for each in snapshot.accounting.qos}
         importance = np.array([qos.get(spec.qos, 0) for spec in fresh], dtype=np.int64)
+        sort_of = found.of_sort
+        sorts = [sort_of.setdefault((spec.qos, spec.partitions), len(sort_of)) for spec in fresh]
         changes |= {
+            "firm": np.concatenate([found.firm, _firm(fresh, snapshot.accounting, found.has_quotas)]),
+            "sorts": np.concatenate([found.sorts, np.array(sorts, dtype=np.int64)]),
             "importance": np.concatenate([found.importance, importance]),
             "vectors": np.concatenate([found.vectors, vectors]),
             "asks": [*found.asks, *((cpus, memory, gpus) for cpus, memory, gpus in vectors.tolist())],
@@ -100,6 +109,18 @@ def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
         half_life = snapshot.config.priority_decay_half_life
         changes |= {"counted": counted, "past_use": tuple(_past(pool, counted, half_life) for pool in found.pools)}
     return msgspec.structs.replace(found, **changes) if changes else found
+
+
+def _firm(specs: Sequence[JobSpec], accounting: Accounting, quotas: bool) -> Bools:
+    qos = {each.name: each for each in accounting.qos}
+    known: dict[tuple[str, bool | None], bool] = {}
+    found = []
+    for spec in specs:
+        likes = spec.qos, spec.preemptible
+        if likes not in known:
+            known[likes] = not says_preemptible(spec, qos, has_quotas=quotas)
+        found.append(known[likes])
+    return np.array(found, dtype=np.bool_)
 
 
 def ask_of(spec: JobSpec, device_mib: int = DEFAULT_DEVICE_MIB) -> Vector:

@@ -11,7 +11,10 @@ import math
 from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
+Ints = NDArray[np.int64]
 Vector = tuple[float, float, float]  # cpu, memory, gpu
 
 RESOURCES = ("cpu", "memory", "gpu")
@@ -128,3 +131,27 @@ class QueueTree(msgspec.Struct, frozen=True, kw_only=True):
             if above >= 0:
                 total[above] = plus(total[above], total[queue])
         return total
+
+
+class Partings:
+    """`QueueTree.where_they_part` of one leaf and every queue at once; -1 for the leaf itself."""
+
+    def __init__(self, tree: QueueTree) -> None:
+        self._levels = np.full((max(map(len, tree.paths), default=1), len(tree)), -1, dtype=np.int64)
+        for queue, path in enumerate(tree.paths):
+            self._levels[: len(path), queue] = path[::-1]
+        self._known: dict[int, tuple[Ints, Ints]] = {}
+
+    def of(self, leaf: int) -> tuple[Ints, Ints]:
+        """By queue: on the leaf's side, and on the other."""
+        found = self._known.get(leaf)
+        if found is None:
+            levels = self._levels
+            queues = np.arange(levels.shape[1])
+            first = (levels != levels[:, leaf : leaf + 1]).argmax(axis=0)
+            mine, theirs = levels[first, leaf], levels[first, queues]
+            above = (mine < 0) | (theirs < 0)  # one of them is above the other
+            mine, theirs = np.where(above, leaf, mine), np.where(above, queues, theirs)
+            mine[leaf] = theirs[leaf] = -1
+            found = self._known[leaf] = mine, theirs
+        return found

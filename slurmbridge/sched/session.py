@@ -65,8 +65,8 @@ class Session:
         self._memo = memo
         self._settings = Settings.of(config)
         self.rules = self._rules = rules_of(config)
-        self._tracked = frozenset(config.accounting_tres)
-        self._finder = Finder(snapshot, memo, now, self._rules, self._tracked)
+        self.tracked = self._tracked = frozenset(config.accounting_tres)
+        self.finder = self._finder = Finder(snapshot, memo, now, self._rules, self._tracked)
         self._limited = bool(config.enforce & _LIMITED) and memo.book is not None and memo.book.any
         self._counters = memo.counters.copy() if self._limited and memo.counters is not None else None
         self._safe = "safe" in config.enforce

@@ -7,7 +7,7 @@ here (columns, free space, shapes) follows from the records alone, so it never c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Self
 
 import msgspec
@@ -89,6 +89,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     reservations: tuple[Reservation, ...]
     shapes: ShapeTable
     running_mark: object  # another object whenever `running` or the nodes changed: key of what memos derive from them
+    running_since: tuple[object, frozenset[int]]  # the mark before, and the jobs that changed since; None: all of them
     fixed_mark: object  # the same for nodes, partitions and reservations
 
     @classmethod
@@ -112,6 +113,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             reservations=(),
             shapes=ShapeTable(),
             running_mark=object(),
+            running_since=(None, frozenset()),
             fixed_mark=object(),
         )
 
@@ -189,7 +191,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             for row in {*on_node, *foreign}:
                 room.reset_row(columns, row, on_node.get(row, {}).values())
             held = Held.of((job_id, each.end, each.holds) for job_id, each in running.items())
-            changes |= {"running": running, "held": held, "on_node": on_node, "room": room, "running_mark": object()}
+            changes |= {"running": running, "held": held, "on_node": on_node, "room": room, **_marked(None)}
         elif rows := [row for row in range(columns.count) if _others_moved(self.columns, columns, row)]:
             room = self.room.copy()
             for row in rows:
@@ -282,11 +284,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         coming: list[Running] = []
         forgotten = [job_id for job_id in gone if job_id in waiting]
         fresh: dict[int, Waiting] = {}
+        touched: set[int] = set()  # what runs, or ran, and is told anew
         for job in jobs:
             if waiting.pop(job.job_id, None) is not None:
                 forgotten.append(job.job_id)
             before = running.get(job.job_id)
             if holds_resources(job):
+                touched.add(job.job_id)
                 now_running = self._running(job, self.columns)
                 if (
                     before is not None
@@ -323,8 +327,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             changes["on_node"], changes["room"] = self._with_holds(leaving, coming)
             fresh_held = Held.of((each.job.job_id, each.end, each.holds) for each in coming)
             changes["held"] = self.held.without(each.job.job_id for each in leaving).joined(fresh_held)
-        if leaving or coming or any(holds_resources(job) for job in jobs):
-            changes["running_mark"] = object()
+        touched.update(each.job.job_id for each in leaving)
+        if touched:
+            changes |= _marked(self, touched)
         return msgspec.structs.replace(self, **changes)
 
     def _with_holds(self, leaving: list[Running], coming: list[Running]) -> tuple[dict[int, Mapping[int, Hold]], Room]:
@@ -357,6 +362,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def _others_moved(before: NodeColumns, after: NodeColumns, row: int) -> bool:
     old, new = before.nodes[row], after.nodes[row]
     return old is not new and old.others != new.others
+
+
+def _marked(before: Snapshot | None, touched: Iterable[int] = ()) -> dict[str, object]:
+    """Marks of another state of what runs; `before`: the snapshot from which just these jobs differ."""
+    since = None if before is None else before.running_mark
+    return {"running_mark": object(), "running_since": (since, frozenset(touched))}
 
 
 def holds_resources(job: Job) -> bool:

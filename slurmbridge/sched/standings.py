@@ -36,7 +36,7 @@ def standings(snapshot: Snapshot, memo: Memo, now: float) -> tuple[QueueShare, .
     preemptible = Preemptible(snapshot, memo)
     ready = snapshot.pending.states(now) == NO_CODE
     shares: dict[_Key, Tres] = {}
-    for market in markets(snapshot, memo, ready, preemptible):
+    for market in markets(snapshot, memo, ready):
         for queue, assoc_id in enumerate(market.pool.assoc_of):
             if market.pool.tree.names[queue] == str(assoc_id):
                 shares[market.pool.name, assoc_id] = tres_of(market.shares[queue])
