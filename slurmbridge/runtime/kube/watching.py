@@ -27,6 +27,8 @@ WATCH = (240, 480)
 """Seconds after which the server shall end a watch: a random time, so that clients do not come back together."""
 SILENCE = 150.0
 """Seconds without a line after which a watch counts as lost; a bookmark comes about every minute."""
+LEAVE_S = 2.0
+"""For which the end of a follower's thread is waited for."""
 
 
 class Follower(Generic[T]):
@@ -45,7 +47,7 @@ class Follower(Generic[T]):
         self._backoff, self._chance = backoff, chance
         self._stop, self._listed = threading.Event(), threading.Event()
         self._stream: Stream | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a listener may stop its follower
         self._thread = threading.Thread(target=self._run, name=f"follow {path}", daemon=True)
         self.mirror: Mirror[T] = Mirror()
         self.fault: ApiFault | None = None
@@ -61,13 +63,14 @@ class Follower(Generic[T]):
         return self._listed.wait(within)
 
     def stop(self) -> None:
-        """End the thread; no change is delivered after this returns."""
-        self._stop.set()
+        """End the thread; no change is delivered after this returns. One that waits for a server that does not even begin to
+        answer ends by itself, when that request does."""
         with self._lock:
+            self._stop.set()
             if self._stream is not None:
                 self._stream.interrupt()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(LEAVE_S)
 
     def _run(self) -> None:
         attempt = 0
@@ -144,5 +147,6 @@ class Follower(Generic[T]):
         raise ApiFault(Kind.DOWN, f"a watch of {self._path} told an event of type {event.type!r}")
 
     def _tell(self, changes: Sequence[Change[T]]) -> None:
-        if changes and not self._stop.is_set():
-            self._listener(changes)
+        with self._lock:
+            if changes and not self._stop.is_set():
+                self._listener(changes)

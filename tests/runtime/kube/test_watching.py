@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import kubernetes
 import msgspec
 import pytest
 
+from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.faults import Backoff, Kind
 from slurmbridge.runtime.kube.mirror import Change
 from slurmbridge.runtime.kube.objects import Listing, Pod
@@ -177,6 +180,22 @@ def test_stopping_ends_a_watch_that_waits() -> None:
         before = time.monotonic()
         follower.stop()
         assert time.monotonic() - before < 5
+
+
+def test_stopping_waits_for_no_server_that_does_not_begin_to_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        configuration = kubernetes.client.Configuration()
+        configuration.host = f"http://127.0.0.1:{server.getsockname()[1]}"
+        seen = Seen()
+        follower = Follower(Api(configuration), PODS, Pod, seen)
+        follower.start()
+        asked, _ = server.accept()
+        with asked:
+            asked.recv(1)
+            before = time.monotonic()
+            follower.stop()
+            assert time.monotonic() - before < 30  # the answer itself is waited for much longer
+            assert not seen.changes
 
 
 def test_ten_thousand_pods_cost_less_than_half_a_second() -> None:
