@@ -6,7 +6,6 @@ and nodes that fall free soon, or are idle, stay whole. A node's Weight comes fi
 
 from __future__ import annotations
 
-import bisect
 import math
 
 import numpy as np
@@ -39,13 +38,3 @@ class Lasting:
         until = float(self.until[row])
         last = -until if math.isfinite(until) else -math.inf
         return int(self._weights[row]), last, int(room.whole[row]), int(room.cpus[row]), row
-
-    def put_right(self, rows: list[int], room: Room) -> None:
-        """Bring the row that comes first to the end, where only those at the end have changed."""
-        while len(rows) > 1:
-            row = rows[-1]
-            rank = self.rank(row, room)
-            if rank <= self.rank(rows[-2], room):
-                return
-            del rows[-1]
-            bisect.insort(rows, row, key=lambda other: tuple(-part for part in self.rank(other, room)))

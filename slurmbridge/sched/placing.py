@@ -7,6 +7,7 @@ keep Slurm's order: weight, then configuration.
 from __future__ import annotations
 
 import bisect
+from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -37,15 +38,23 @@ class Placing(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         devices, cpus = sign * int(room.milli[row].sum()), sign * int(room.cpus[row])
         return int(self.weights[row]), int(self.pools[row]), devices, cpus, row
 
-    def put_right(self, rows: list[int], room: Room) -> None:
-        """Bring the row that comes first to the end, where only those at the end have changed."""
-        while len(rows) > 1:
-            row = rows[-1]
-            rank = self.rank(row, room)
-            if rank <= self.rank(rows[-2], room):
-                return
-            del rows[-1]
-            bisect.insort(rows, row, key=lambda other: tuple(-part for part in self.rank(other, room)))
+
+class Ranked(Protocol):
+    """An order of nodes that starts change."""
+
+    def rank(self, row: int, room: Room) -> tuple[float, ...]:
+        """Smaller is tried first."""
+
+
+def put_right(ranked: Ranked, rows: list[int], room: Room) -> None:
+    """Bring the row that comes first to the end, where only those at the end have changed."""
+    while len(rows) > 1:
+        row = rows[-1]
+        rank = ranked.rank(row, room)
+        if rank <= ranked.rank(rows[-2], room):
+            return
+        del rows[-1]
+        bisect.insort(rows, row, key=lambda other: tuple(-part for part in ranked.rank(other, room)))
 
 
 def placing_of(config: ClusterConfig, columns: NodeColumns) -> Placing | None:

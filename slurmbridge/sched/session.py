@@ -30,6 +30,7 @@ from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pending import switch_wait_end
 from slurmbridge.sched.place import Placement, candidates, place_one, trim
 from slurmbridge.sched.places import Site
+from slurmbridge.sched.placing import put_right
 from slurmbridge.sched.room import NO_OWNER, Room
 from slurmbridge.sched.screen import floor_of, hopeless
 from slurmbridge.sched.shape import Shape
@@ -249,7 +250,7 @@ class Session:
             if left:
                 trim(left, limits, self.floor(shape), self._rules)
                 if placing is not None:
-                    placing.put_right(left, limits)
+                    put_right(placing, left, limits)
             while left is None or left:
                 if left is None:
                     left = candidates(shape, columns, limits, each.nodes, self._rules, fate.alone, placing)
