@@ -69,7 +69,7 @@ class Fleet:
         """Everything is in memory: look, and look again whenever the cluster or the jobs on a node that left change."""
         table = self._core.memory.node_table
         table.emptied = self._emptied
-        table.filled = self._node_changed
+        table.shifted = self._node_changed
         self._renew_partitions(self._core.memory.config, self._core.memory.config)
         self.look()
         self._source.listen(self.look)

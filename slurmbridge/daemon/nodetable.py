@@ -67,7 +67,7 @@ class NodeTable:
         self._parted: dict[str, Node] = {}  # what an operator said of nodes that are not there now
         self._health: dict[str, Health] = {}
         self._taken: dict[str, Taken] = {}
-        self.filled: Callable[[str], None] = lambda name: None  # as many jobs as may be, or no more so
+        self.shifted: Callable[[str], None] = lambda name: None  # beside our jobs others have something else of it now
         self.emptied: Callable[[str], None] = lambda name: None  # the last job is gone
         self.configure(confs, now)
 
@@ -160,10 +160,16 @@ class NodeTable:
         if old is not None and new is not None and old.allocation is new.allocation and old.flags == new.flags:
             if old.is_without_cpus == new.is_without_cpus:
                 return
+        held = [job.allocation for job in (old, new) if job is not None and job.allocation is not None]
+        names = {share.node for allocation in held for share in allocation.nodes} & self._taken.keys()
+        others_were = {name: self._others(name) for name in names}
         if old is not None:
             self._apply(old, -1, now)
         if new is not None:
             self._apply(new, 1, now)
+        for name, others in others_were.items():
+            if self._others(name) != others:
+                self.shifted(name)
 
     def _apply(self, job: Job, sign: int, now: float) -> None:
         assert job.allocation is not None
@@ -180,7 +186,6 @@ class NodeTable:
                     use.devices[device.index] = (milli, mib)
                 else:
                     use.devices.pop(device.index, None)
-            before = len(use.jobs)
             if sign > 0:
                 use.jobs[job.job_id] = JobFlag.COMPLETING in job.flags
                 if job.spec.exclusive is Exclusive.USER:
@@ -193,9 +198,11 @@ class NodeTable:
                         self._base[share.node] = replace(self._base[share.node], last_busy_time=now)
                     self.emptied(share.node)
             self._built.pop(share.node, None)
-            most = self._taken[share.node].jobs if share.node in self._taken else None
-            if most is not None and (before >= most) != (len(use.jobs) >= most):
-                self.filled(share.node)
+
+    def _others(self, name: str) -> Others:
+        """What is in other hands than our jobs'."""
+        base, taken = self._base.get(name), self._taken.get(name)
+        return Others() if base is None or taken is None else _others(base.conf, self._use[name], taken)
 
     def has_room(self, allocation: Allocation, *, shared_cpus: bool = False) -> bool:
         """Whether everything of it is still free (checked again inside the commit).
@@ -205,8 +212,7 @@ class NodeTable:
             base, use = self._base.get(share.node), self._use.get(share.node)
             if base is None or use is None or self._is_closed(base):
                 return False
-            taken = self._taken.get(share.node)
-            others = Others() if taken is None else _others(base.conf, use, taken)
+            others = self._others(share.node)
             if use.cpus + others.cpus + share.cpus > base.conf.effective_cpus and not shared_cpus:
                 return False
             if use.memory + others.memory + share.memory_mib > base.conf.real_memory:

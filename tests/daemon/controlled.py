@@ -20,7 +20,7 @@ from slurmbridge.daemon.names import Names, UserRecord
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.lang.site_file import read_site, with_site
 from slurmbridge.lang.slurm_conf import read_cluster
-from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.cluster import ClusterConfig, Node
 from slurmbridge.model.explain import Explanation
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Factors, QueueShare, Verdict
@@ -134,6 +134,10 @@ class Site:
                 break
         for _ in range(8):
             await asyncio.sleep(0)
+
+    def planned_nodes(self) -> Sequence[Node]:
+        """As the planner was told of them."""
+        return self._snapshot.columns.nodes
 
     async def advance(self, seconds: float, step: float = 1.0) -> None:
         end = self.clock() + seconds

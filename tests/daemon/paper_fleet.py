@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,7 +15,7 @@ from slurmbridge.model.fleet import FleetConfig
 from slurmbridge.reconcile.inventory import Kept, fill
 from slurmbridge.reconcile.node_cordon import Cordon
 from slurmbridge.reconcile.node_sight import Amounts, Foreign, SeenCondition, SeenNode, SeenTaint
-from tests.daemon.controlled import Site
+from tests.daemon.controlled import Site, check_use
 
 READY = SeenCondition(type="Ready", status="True")
 
@@ -108,3 +109,35 @@ async def fleet(*nodes: SeenNode, conf: str = "", site_file: str = "") -> FleetS
     made = FleetSite(*nodes, conf=conf, site_file=site_file)
     await made.start()
     return made
+
+
+Rule = Callable[[FleetSite], Awaitable[None]]
+
+
+def on(conf: str, site_file: str, *nodes: SeenNode) -> Callable[[Rule], Callable[[], None]]:
+    """With these files and nodes."""
+
+    def decorate(test: Rule) -> Callable[[], None]:
+        def run() -> None:
+            async def whole() -> None:
+                made = await fleet(*nodes, conf=conf, site_file=site_file)
+                await test(made)
+                check_use(made)
+
+            asyncio.run(whole())
+
+        run.__name__, run.__doc__ = test.__name__, test.__doc__
+        return run
+
+    return decorate
+
+
+def rule(test: Rule) -> Callable[[], None]:
+    """On two nodes, a and b, without any file."""
+    return on("", "", node("a"), node("b"))(test)
+
+
+async def update(made: FleetSite, words: str) -> str:
+    answer = await made.run(f"scontrol update {words}", user="root")
+    await made.settle()
+    return answer.err

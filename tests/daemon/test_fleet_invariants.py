@@ -7,6 +7,7 @@ import random
 from collections.abc import Awaitable, Callable
 
 import pytest
+from msgspec.structs import replace
 
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.runtime.protocol import RunKey
@@ -14,6 +15,7 @@ from tests.daemon.controlled import check_use
 from tests.daemon.paper_fleet import FleetSite, fleet, node
 
 SIZES = {"a": 8, "b": 8, "c": 4, "d": 4}
+GPUS = 3
 STEPS = 30
 
 
@@ -31,7 +33,7 @@ class Walk:
     async def come(self) -> None:
         name = self.chance.choice(sorted(SIZES))
         if name not in self.made.paper.nodes:
-            self.made.paper.put(node(name, cpus=SIZES[name]))
+            self.made.paper.put(node(name, cpus=SIZES[name], gpus=GPUS))
 
     async def go(self) -> None:
         name = self.some()
@@ -62,13 +64,21 @@ class Walk:
     async def hold(self) -> None:
         self.made.paper.hold(self.some(), cpu_milli=self.chance.choice([0, 500, 3000]))
 
+    async def damage(self) -> None:
+        """So many of a node's devices are well, and it takes so many pods."""
+        if self.made.paper.nodes:
+            name = self.some()
+            has = self.made.paper.nodes[name].capacity
+            well = {"nvidia.com/gpu": self.chance.randint(0, GPUS)}
+            self.made.paper.change(name, allocatable=replace(has, resources=well, pods=self.chance.choice([3, 110])))
+
     async def drain(self) -> None:
         state = self.chance.choice(["drain", "resume", "resume"])
         await self.made.run(f"scontrol update nodename={self.some()} state={state} reason=x", user="root")
 
     async def submit(self) -> None:
         await self.made.run(
-            f"sbatch --requeue -n{self.chance.randint(1, 4)} job.sh",
+            f"sbatch --requeue -n{self.chance.randint(1, 4)} --gres=gpu:{self.chance.randint(0, GPUS)} job.sh",
             files={"job.sh": b"#!/bin/sh\nsleep %d\n" % self.chance.randint(1, 90)},
         )
 
@@ -81,6 +91,14 @@ class Walk:
                 self.proved[job.job_id] = self.proved.get(job.job_id, 0) + 1
                 self.made.runtime.kill(RunKey(job.job_id, job.restarts), "node_fail")
 
+    async def turn_away(self) -> None:
+        """A node does not take what it was thought to have room for."""
+        for job in list(self.made.controller.memory.table):
+            if holds_resources(job):
+                self.proved[job.job_id] = self.proved.get(job.job_id, 0) + 1
+                self.made.runtime.kill(RunKey(job.job_id, job.restarts), "requeue")
+                return
+
     async def time(self) -> None:
         await self.made.advance(self.chance.randint(1, 20))
 
@@ -90,6 +108,8 @@ class Walk:
         memory = made.controller.memory
         assert all(made.paper.nodes[name].is_cordoned for name in self.theirs)
         known = {each.name for each in memory.nodes()}
+        told = {each.name: each.others for each in made.planned_nodes()}
+        assert {each.name: each.others for each in memory.nodes()} == told  # else it plans for ever what is refused
         assert known >= set(made.paper.nodes)
         busy = {
             share.node
@@ -105,11 +125,11 @@ class Walk:
 @pytest.mark.parametrize("seed", range(12))
 def test_nodes_jobs_and_cordons_stay_in_line(seed: int) -> None:
     async def whole() -> None:
-        made = await fleet(node("a"), node("b"))
+        made = await fleet(node("a", gpus=GPUS), node("b", gpus=GPUS))
         walk = Walk(made, seed)
         steps: list[Callable[[], Awaitable[None]]] = [
             walk.come, walk.go, walk.health, walk.cordon, walk.uncordon, walk.taint, walk.hold, walk.drain, walk.submit,
-            walk.submit, walk.prove, walk.time,
+            walk.submit, walk.prove, walk.time, walk.damage, walk.damage, walk.turn_away,
         ]  # fmt: skip
         for _ in range(STEPS):
             await walk.chance.choice(steps)()
