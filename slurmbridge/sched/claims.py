@@ -74,7 +74,7 @@ def small(market: Market, columns: NodeColumns) -> float:
     nodes = market.pool.nodes
     devices = count_in_rows(columns.device_type >= 0)
     each = [amounts[nodes].max(initial=0) for amounts in (columns.cpus, columns.memory, devices)]
-    return max(SMALL, *(float(most) / whole for most, whole in zip(each, market.total, strict=True) if whole > 0))
+    return max([SMALL, *(float(most) / whole for most, whole in zip(each, market.total, strict=True) if whole > 0)])
 
 
 def served(market: Market) -> Bools:

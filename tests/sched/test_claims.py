@@ -6,14 +6,27 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from slurmbridge.model.accounts import Accounting, Assoc
-from slurmbridge.model.cluster import ClusterConfig, Scheduling
+from slurmbridge.model.cluster import ClusterConfig, Node, Scheduling
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Delta
+from slurmbridge.model.states import NodeBase
 from slurmbridge.sched.claims import by_importance, claims, impatience
 from slurmbridge.sched.snapshot import Snapshot
-from tests.sched.small_cluster import CPU_NODES, NOW, accounting, carried_out, cluster, job, node, plan_of, world
+from tests.sched.small_cluster import (
+    CPU_NODES,
+    NOW,
+    accounting,
+    carried_out,
+    cluster,
+    job,
+    node,
+    plan_of,
+    reasons,
+    world,
+)
 
 WEEK = 7 * 86400.0
 CHEMISTRY = (
@@ -122,6 +135,14 @@ def test_by_age_a_job_of_a_node_is_behind_others_while_its_queue_holds_what_it_d
     for waiting, expected in ((mine, 11), (large, 10)):
         crowd = snapshot.apply(Delta(version=snapshot.version + 1, jobs=(waiting, theirs, *more)))
         assert promised(crowd) == [expected]
+
+
+@pytest.mark.parametrize("promise", ["turn", "age", "claim"])
+def test_a_job_waits_where_no_node_is_up(promise: str) -> None:
+    config = site(promise)
+    down = tuple(Node(conf=conf, base=NodeBase.DOWN) for conf in config.nodes)
+    plan = plan_of(world(job(1), config=config, records=of_others(), nodes=down))
+    assert reasons(plan)[1].startswith("Nodes required for job are DOWN") and not plan.starts
 
 
 def test_patience_is_by_waiting_and_a_little_by_the_limit() -> None:
