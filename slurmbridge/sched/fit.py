@@ -193,7 +193,7 @@ def _memory_bounds(shape: Shape, columns: NodeColumns, free: Ints, tasks: Ints, 
     if memory is None:
         return tasks, ok
     if memory.mib == 0 and memory.per is not MemoryPer.GPU:
-        return tasks, ok & (free == columns.memory - columns.others_memory)
+        return tasks, ok & (free >= columns.memory - columns.others_memory)
     if memory.per is MemoryPer.NODE:
         return tasks, ok & (free >= memory.mib)
     if memory.per is MemoryPer.CPU:

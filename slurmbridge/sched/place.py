@@ -152,7 +152,7 @@ def _node(
 ) -> tuple[NodeShare, Hold] | None:
     row, whole = part.row, is_whole(shape, rules)
     others = columns.nodes[row].others
-    total_memory = int(columns.memory[row]) - others.memory
+    total_memory = max(int(columns.memory[row]) - others.memory, 0)
     devices: tuple[DeviceShare, ...] = ()
     if whole:
         mask = ((1 << int(columns.cpus[row])) - 1) & ~columns.reserved[row]

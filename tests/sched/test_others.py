@@ -15,6 +15,7 @@ from tests.sched.small_cluster import (
     GPU_NODES,
     NOW,
     carried_out,
+    cluster,
     gpus,
     job,
     node_state,
@@ -62,6 +63,27 @@ def test_a_job_that_has_its_node_alone_gets_what_others_leave_of_it() -> None:
     busy = told(world(waiting), g1=Others(cpus=2, memory=1000, devices=(3,)))
     [share] = plan_of(busy).starts[0].allocation.nodes
     assert (share.node, share.cpus, share.memory_mib, [d.index for d in share.devices]) == ("g1", 14, 63000, [0, 1, 2])
+
+
+def test_a_job_that_wants_all_memory_waits_for_devices_of_others() -> None:
+    waiting = job(1, partitions=("gpu",), gpu=gpus(1), memory=Memory(MemoryPer.NODE, 0))
+    busy = told(world(waiting), **dict.fromkeys(GPU_NODES, Others(memory=1000, devices=(0, 1, 2, 3))))
+    assert reasons(plan_of(busy)) == {1: "Resources"}
+    [share] = plan_of(told(busy, g1=Others(memory=1000))).starts[0].allocation.nodes
+    assert (share.node, share.memory_mib) == ("g1", 63000)
+
+
+def test_memory_of_others_hinders_nobody_where_memory_is_not_given_out() -> None:
+    config = cluster(select_type_parameters=frozenset({"CR_Core"}))
+    waiting = job(1, memory=Memory(MemoryPer.NODE, 0))
+    busy = told(world(waiting, config=config), **dict.fromkeys(CPU_NODES, Others(memory=1)))
+    assert shares(plan_of(busy)) == {1: [("n1", 1, 1)]}
+
+
+def test_all_memory_is_none_where_others_have_more_than_jobs_could() -> None:
+    waiting = job(1, memory=Memory(MemoryPer.NODE, 0), req_nodes=("n1",))
+    for start in plan_of(told(world(waiting), n1=Others(memory=16001))).starts:
+        assert [share.memory_mib for share in start.allocation.nodes] == [0]
 
 
 def test_what_others_take_while_jobs_run_is_taken_from_what_is_free() -> None:
