@@ -81,10 +81,15 @@ def serve(source: BinaryIO, sink: BinaryIO) -> None:
         sink.flush()
 
 
+def collect_seldom() -> None:
+    """How a process that plans looks for garbage: records live long, so looking through all of them is seldom worth it."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
 def main() -> int:
     """Keep the pipe for frames alone: what else prints goes to stderr."""
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 50)  # records live long: looking through all of them is seldom worth it
+    collect_seldom()
     sink = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     try:

@@ -90,6 +90,23 @@ def test_the_worker_ends_with_its_input(worker: Worker) -> None:
     assert worker.close() == 0
 
 
+def garbage_rules(code: str) -> str:
+    """How the collector is set in a process that has run this."""
+    code += "; import gc, sys; print(gc.get_threshold(), gc.get_freeze_count() > 0, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], input="", capture_output=True, text=True, check=True)
+    return done.stderr
+
+
+def test_cycles_are_measured_with_the_collector_that_the_planner_has() -> None:
+    planner = garbage_rules("from slurmbridge.sched import worker; worker.main()")
+    measured = garbage_rules(
+        "from slurmbridge.cli.bench import sched; from slurmbridge.sim.clusters import Size; "
+        "size = Size(nodes=2, queues=2, pending=10, running=2); "
+        "sched.main(size, 'fill', cycles=1, sweep=False, as_json=True)"
+    )
+    assert planner == measured != garbage_rules("pass")
+
+
 def test_importing_the_worker_loads_no_database_and_no_parser_generator() -> None:
     code = (
         "import sys, slurmbridge.sched.worker; print([m for m in ('sqlalchemy', 'lark', 'click') if m in sys.modules])"

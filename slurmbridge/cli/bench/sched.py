@@ -2,7 +2,8 @@
 
 A full cycle begins with records: a delta of everything is applied to an empty snapshot (columns and free space are built)
 and planned with an empty memo. Then the plan is carried out, and steady cycles follow: 1 % of the jobs changed (some end,
-as many arrive), the delta is applied and planned. Medians; the memory is the peak of this process.
+as many arrive), the delta is applied and planned. Medians; the memory is the peak of this process, which looks for garbage as
+the planner's does.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from slurmbridge.model.plan import Delta, Plan
 from slurmbridge.model.states import JobState
 from slurmbridge.sched.cycle import Memo, plan_cycle
 from slurmbridge.sched.snapshot import Snapshot
+from slurmbridge.sched.worker import collect_seldom
 from slurmbridge.sim.clusters import NOW, Size, World, build
 
 CHANGED = 0.01
@@ -199,6 +201,7 @@ def line(found: Result) -> str:
 
 def main(size: Size, scenario: str, *, cycles: int, sweep: bool, as_json: bool) -> int:
     """Measure and print; a sweep prints one line (one object of a list) for each size."""
+    collect_seldom()
     sizes = [sized(size, factor) for factor in SWEEP] if sweep else [size]
     if not as_json:
         sys.stdout.write(HEADING)
