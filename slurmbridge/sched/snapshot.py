@@ -88,7 +88,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     counted: tuple[UsageRow, ...] | None
     reservations: tuple[Reservation, ...]
     shapes: ShapeTable
-    running_mark: object  # another object whenever `running` or the nodes changed: key of what memos derive from them
+    running_mark: object  # another object whenever `running` or its rows changed: key of what memos derive from them
     running_since: tuple[object, frozenset[int]]  # the mark before, and the jobs that changed since; None: all of them
     fixed_mark: object  # the same for nodes, partitions and reservations
 
@@ -122,7 +122,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         result = self
         if delta.config is not None or delta.nodes:
             result = result._with_nodes(delta.config, delta.nodes)
-        if delta.config is not None or delta.partitions is not None or result.columns is not self.columns:
+        if delta.config is not None or delta.partitions is not None or result.columns.rows is not self.columns.rows:
             result = result._with_partitions(delta)
         if delta.jobs or delta.gone:
             result = result._with_jobs(delta.jobs, delta.gone)
@@ -192,11 +192,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 room.reset_row(columns, row, on_node.get(row, {}).values())
             held = Held.of((job_id, each.end, each.holds) for job_id, each in running.items())
             changes |= {"running": running, "held": held, "on_node": on_node, "room": room, **_marked(None)}
-        elif rows := [row for row in range(columns.count) if _others_moved(self.columns, columns, row)]:
+            return msgspec.structs.replace(self, **changes)
+        told_rows = [columns.rows[node.conf.name] for node in nodes]
+        rows = [row for row in told_rows if columns.nodes[row].others != self.columns.nodes[row].others]
+        if rows:
             room = self.room.copy()
             for row in rows:
                 room.reset_row(columns, row, self.on_node.get(row, {}).values())
-            changes |= {"room": room, "running_mark": object()}
+            changes["room"] = room
         return msgspec.structs.replace(self, **changes)
 
     def _with_partitions(self, delta: Delta) -> Self:
@@ -357,11 +360,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             else:
                 room.reset_row(self.columns, row, held.values())
         return on_node, room
-
-
-def _others_moved(before: NodeColumns, after: NodeColumns, row: int) -> bool:
-    old, new = before.nodes[row], after.nodes[row]
-    return old is not new and old.others != new.others
 
 
 def _marked(before: Snapshot | None, touched: Iterable[int] = ()) -> dict[str, object]:

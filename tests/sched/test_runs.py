@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurmbridge.model.accounts import Accounting, Assoc, Quota
+from slurmbridge.model.cluster import Others
 from slurmbridge.model.plan import Delta
+from slurmbridge.model.states import NodeBase, NodeFlag
 from slurmbridge.sched.cycle import Memo, plan_cycle
 from slurmbridge.sched.memo import refreshed
 from slurmbridge.sched.queues import Partings
 from slurmbridge.sched.runs import Runs, runs_of
 from slurmbridge.sched.snapshot import Snapshot
-from tests.sched.small_cluster import NOW, carried_out, cluster, job
+from tests.sched.small_cluster import NOW, carried_out, cluster, job, node_state, world
 
 ASSOCS = (
     Assoc(assoc_id=1, account="root"),
@@ -49,6 +53,33 @@ def test_columns_kept_over_changes_are_those_made_anew(data: st.DataObject) -> N
         assert all((one == other).all() for one, other in zip(fresh.leaves, memo.runs.leaves, strict=True))
         snapshot = carried_out(snapshot, plan, NOW)
         memo = refreshed(memo, snapshot, snapshot.config)
+
+
+def test_what_others_have_of_nodes_changes_no_columns_of_what_runs() -> None:
+    snapshot = world(job(1))
+    plan, memo = plan_cycle(snapshot, snapshot.config, NOW, Memo.empty())
+    snapshot = carried_out(snapshot, plan)
+    memo = refreshed(memo, snapshot, snapshot.config)
+    moved = snapshot.apply(Delta(version=8, nodes=(node_state("n2", others=Others(cpus=1)),)))
+    assert moved.room.cpus.sum() == snapshot.room.cpus.sum() - 1
+    assert refreshed(memo, moved, moved.config).runs is memo.runs
+    both = snapshot.apply(Delta(version=8, nodes=(node_state("n2", others=Others(cpus=1)),), gone=(1,)))
+    assert not len(refreshed(memo, both, both.config).runs.rows)
+
+
+def test_a_memo_kept_while_nodes_come_and_go_plans_as_a_new_one() -> None:
+    waiting = [job(number, num_tasks=8, min_nodes=1, max_nodes=1) for number in range(1, 8)]
+    snapshot = world(*waiting, job(9, min_nodes=4, num_tasks=32))
+    memo = refreshed(Memo.empty(), snapshot, snapshot.config)
+    drained, gone = frozenset({NodeFlag.DRAIN}), NodeBase.DOWN
+    states: tuple[dict[str, Any], ...] = ({"flags": drained}, {"others": Others(cpus=1)}, {"base": gone}, {}, {})
+    for version, state in enumerate(states, 2):
+        told = tuple(node_state(name, **state) for name in ("n1", "n3"))
+        snapshot = snapshot.apply(Delta(version=version, nodes=told))
+        plan, memo = plan_cycle(snapshot, snapshot.config, NOW, memo)
+        expected, _ = plan_cycle(snapshot, snapshot.config, NOW, Memo.empty())
+        assert (plan.starts, plan.verdicts) == (expected.starts, expected.verdicts)
+        snapshot = carried_out(snapshot, plan)
 
 
 def test_where_a_leaf_parts_from_every_queue_is_where_it_parts_from_each() -> None:
