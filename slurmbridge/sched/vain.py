@@ -32,7 +32,9 @@ class Vain:
         self._cpus: list[int] = []  # by shape: CPUs in all
 
     def is_vain(self, snapshot: Snapshot, memo: Memo, came: Iterable[int] | None) -> bool:
-        """Whether a cycle would certainly start nothing. `came`: jobs since the last one; None: runs have ended since then."""
+        """Whether a cycle would certainly start nothing. `came`: jobs since that was last so, or the last cycle; None: runs have
+        ended since then.
+        """
         rows = snapshot.pending.rows
         if not self._is_simple(snapshot, memo) or (rows["start"] == NEVER).all():
             return False

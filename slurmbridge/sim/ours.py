@@ -118,9 +118,9 @@ class Replay:
         )
         self._memo = Memo.empty()
         self._vain = Vain(rules_of(config))
-        self._came: list[int] = []  # jobs since the last cycle
+        self._came: list[int] = []  # jobs since cycles were last thought of
         self._ended = True  # whether a run has ended since then
-        self._wake = math.inf
+        self._wake = math.inf  # when to look again though nothing happens
         self._usage = Usage(float(config.priority_decay_half_life), jobs[0].submit_s + self._shift)
         self._running: dict[int, Job] = {}
         self._ends: list[tuple[float, int, int, bool]] = []  # time, job id, restarts, whether it is evicted
@@ -132,14 +132,14 @@ class Replay:
 
     def run(self) -> list[Run]:
         """All runs, lost ones too, by their ends."""
-        coming, wake = 0, math.inf
+        coming = 0
         while True:
             next_end = self._ends[0][0] if self._ends else math.inf
             next_job = self._jobs[coming].submit_s + self._shift if coming < len(self._jobs) else math.inf
-            now = min(next_end, next_job, wake)
+            now = min(next_end, next_job, self._wake)
             if math.isinf(now):
                 break
-            happened = now >= wake
+            happened = now >= self._wake
             while self._ends and self._ends[0][0] <= now:
                 happened |= self._end(heapq.heappop(self._ends))
             while coming < len(self._jobs) and self._jobs[coming].submit_s + self._shift <= now:
@@ -147,7 +147,7 @@ class Replay:
                 coming += 1
                 happened = True
             if happened:
-                wake = self._cycles(now)
+                self._cycles(now)
         if self._snapshot.waiting:
             stuck = next(iter(self._snapshot.waiting.values())).job
             job = self._jobs[stuck.job_id - 1]
@@ -183,8 +183,8 @@ class Replay:
             self._gone.append(job_id)
         return True
 
-    def _cycles(self, now: float) -> float:
-        """Plan until nothing is evicted any more; when to look again."""
+    def _cycles(self, now: float) -> None:
+        """Plan until nothing is evicted any more."""
         for _ in range(ROUNDS):
             rows = self._usage.rows(now, list(self._running.values()))
             delta = Delta(
@@ -194,11 +194,11 @@ class Replay:
             self._changed, self._gone, self._freed = {}, [], False
             self._snapshot = self._snapshot.apply(delta)
             if not self._snapshot.waiting:
-                return math.inf
-            came = None if self._ended else self._came
+                self._wake = math.inf
+                return
+            came, self._came, self._ended = None if self._ended else self._came, [], False
             if now < self._wake and self._vain.is_vain(self._snapshot, self._memo, came):
-                return self._wake
-            self._came, self._ended = [], False
+                return
             plan, self._memo = plan_cycle(self._snapshot, self._config, now, self._memo)
             self._snapshot = self._snapshot.noted(plan)
             self.tally.cycles += 1
@@ -210,8 +210,7 @@ class Replay:
                 self._evict(each, now)
             self._wake = plan.wake_at if plan.wake_at is not None and plan.wake_at > now else math.inf
             if not self._freed:
-                break
-        return self._wake
+                return
 
     def _start(self, start: Start, now: float) -> None:
         waiting = self._snapshot.waiting[start.job_id].job
