@@ -176,7 +176,7 @@ class Horizon:
         for place, window in enumerate(self._windows):
             before, here = self._limits[place], self._limits[place + 1]
             for row in rows:
-                _copy_row(before, here, row)
+                here.copy_row(before, row)
             here.tighten(window.room, rows)
 
     def _all_releases(self) -> Releases:
@@ -285,8 +285,3 @@ class Horizon:
         self._limits = [self.room]
         for window in self._windows:
             self._limits.append(self._limits[-1].tightened(window.room))
-
-
-def _copy_row(source: Room, target: Room, row: int) -> None:
-    for name in ("cpus", "memory", "jobs", "closed", "owner", "owners", "solid", "shared", "milli", "mib", "whole"):
-        getattr(target, name)[row] = getattr(source, name)[row]

@@ -14,12 +14,11 @@ from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import NodeColumns
 from slurmbridge.sched.fit import Rules, capacity
 from slurmbridge.sched.place import Placement, place_one
-from slurmbridge.sched.room import Hold, Room
+from slurmbridge.sched.room import AMOUNTS, Hold, Room
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Waiting
 
-_AMOUNTS = ("cpus", "memory", "milli", "mib", "whole", "jobs", "closed", "owner", "owners", "solid", "shared")
 _SIZES = (
     "cpus", "sockets", "cores", "threads", "memory", "tmp_disk", "usable", "others_cpus", "others_memory", "feature_set",
     "device_type", "device_index", "device_mib", "shared", "node_type",
@@ -58,7 +57,7 @@ class OneNode:
             one = {name: getattr(self._columns, name)[row : row + 1] for name in _SIZES}
             columns = self._of_row[row] = msgspec.structs.replace(self._columns, **one)
         room = Room()
-        for name in _AMOUNTS:
+        for name in AMOUNTS:
             setattr(room, name, getattr(self.limits, name)[row : row + 1])
         found = capacity(shape, columns, room, _ALLOWED, rules)
         enough = int(found.tasks[0]) >= max(part.tasks, 1)
@@ -75,8 +74,7 @@ def part_of_one(session: Session, waiting: Waiting, view: PartitionView) -> Part
 
 
 def _copied(source: Room, target: Room, row: int, freed: Iterable[Hold]) -> None:
-    for name in _AMOUNTS:
-        getattr(target, name)[row] = getattr(source, name)[row]
+    target.copy_row(source, row)
     for hold in freed:
         if hold.row == row:
             target.give(hold)

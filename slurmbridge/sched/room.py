@@ -19,6 +19,8 @@ from slurmbridge.sched.rows import count_in_rows
 
 NOBODY = Others()
 NO_OWNER = -1
+AMOUNTS = ("cpus", "memory", "milli", "mib", "whole", "jobs", "closed", "owner", "owners", "solid", "shared")
+"""Columns of a `Room`; the other attributes are CPU numbers."""
 MIXED_OWNER = -2
 """Of the lesser of two rooms whose owners differ: nobody may count on the node."""
 
@@ -219,6 +221,11 @@ class Room:
         room.solid, room.shared = np.maximum(self.solid, other.solid), np.maximum(self.shared, other.shared)
         room.busy, room.firm = [], []
         return room
+
+    def copy_row(self, source: Room, row: int) -> None:
+        """Amounts of one node as they are in another room."""
+        for name in AMOUNTS:
+            getattr(self, name)[row] = getattr(source, name)[row]
 
     def count_whole(self) -> None:
         """Bring `whole` in line with the devices."""
