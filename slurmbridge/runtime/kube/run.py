@@ -37,6 +37,7 @@ class Run:
         "launch",
         "make",
         "pending",
+        "rests",
         "timer",
         "token",
         "why",
@@ -52,6 +53,7 @@ class Run:
         self.pending: list[tuple[bytes, bytes]] = []  # for a supervisor that has not dialled in yet
         self.is_launched = False  # rank 0 has its launch, or had it when it was found
         self.end: Ended | None = None  # told by its supervisor; its pods may still be there
+        self.rests = False  # its node did not take it, and that is told after a pause
         self.is_ended = False
         self.why: tuple[str, str] = ("", "")  # why it has to end, and a message, as far as decided here
         self.timer: asyncio.TimerHandle | None = None

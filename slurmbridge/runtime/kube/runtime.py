@@ -30,8 +30,9 @@ from slurmbridge.runtime.kube.devices import Access, Denied, DeviceNews, Taken
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
 from slurmbridge.runtime.kube.holding import Holding
 from slurmbridge.runtime.kube.node_watch import NodeWatch
+from slurmbridge.runtime.kube.pace import Pace
 from slurmbridge.runtime.kube.run import Attach, Run
-from slurmbridge.runtime.local.reports import report_of
+from slurmbridge.runtime.local.reports import report_of, words_of
 from slurmbridge.runtime.orders import Orders
 from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
 from slurmbridge.wire import supervisor as wire
@@ -55,9 +56,9 @@ class KubeRuntime(Orders):
     def __init__(
         self, api: Api, site: PodSite, templates: Mapping[str, PodTemplate], base: PodTemplate,
         clock: Callable[[], float], *, parting_s: float = PARTING_S, nodes: NodeWatch | None = None,
-        patience: Patience = Patience(),
+        patience: Patience = Patience(), pace: Pace | None = None,
     ) -> None:  # fmt: skip
-        self._site, self._clock = site, clock
+        self._site, self._clock, self._pace = site, clock, pace or Pace()
         self._capabilities = Capabilities(containers=True, templates=templates, base=base)
         self._parting_s = parting_s
         self._follows_nodes = nodes is None
@@ -180,13 +181,13 @@ class KubeRuntime(Orders):
                 for each, host in zip(launch_frame.ranks_of(run.launch), run.host_names, strict=True)
             ]
             template, first = self._capabilities.template(run.launch.partition), run.launch.nodes[0].node
+            # no name server knows the name of a host
+            head = self._addresses.get(first, "") if template.host_network else ""
             own = {
                 "token": run.token,
                 "epoch": run.launch.epoch,
                 "address_of_node": run.host_names[0],
-                "head": self._addresses.get(first, "")
-                if template.host_network
-                else "",  # no name server knows its name
+                "head": head,
                 "host_software": template.host_software,
             }
             channel.send(wire.LAUNCH, launch_frame.payload(run.launch, rank, ranks, own))
@@ -235,6 +236,8 @@ class KubeRuntime(Orders):
             if run.is_ended and report.sequence == PROVED:
                 return
             run.is_ended = True
+            if not run.rests:
+                self._pace.forget(run.key.job_id)
         if isinstance(report, Ended) and report.why == "node_fail" and run.why[0]:
             # a supervisor sees that its pod is deleted; why is known here
             report = replace(report, why=run.why[0], message=run.why[1] or report.message)
@@ -255,13 +258,16 @@ class KubeRuntime(Orders):
         run = self._runs.setdefault(key, Run(key))
         if run.is_over:
             return
-        if not run.is_launched:  # there is nobody to tell, and nothing that runs
+        if run.rests:
+            self._end_report(run, why, "")
+        elif not run.is_launched:  # there is nobody to tell, and nothing that runs
             run.why = run.why if run.why[0] else (why, "")
             self._gangs.end(key)
-            return
-        self._command(key, wire.KILL, wire.encode({"why": why}))
-        wait = run.launch.kill_wait_s if run.launch is not None else KILL_WAIT_S
-        self._later(run, wait + self._site.grace_s, lambda: self._break(run, (why, "its supervisor did not answer")))
+        else:
+            self._command(key, wire.KILL, wire.encode({"why": why}))
+            wait = run.launch.kill_wait_s if run.launch is not None else KILL_WAIT_S
+            silent = (why, "its supervisor did not answer")
+            self._later(run, wait + self._site.grace_s, lambda: self._break(run, silent))
 
     def _command(self, key: RunKey, kind: bytes, payload: bytes) -> None:
         run = self._runs.get(key)
@@ -359,10 +365,12 @@ class KubeRuntime(Orders):
         if run.end is not None:
             self._report(run, run.end)
             return
-        words = next((pod.last_words for pod in pods if pod.rank == 0), "")
-        report = _read_words(run.key, words)
+        report = words_of(run.key, next((pod.last_words for pod in pods if pod.rank == 0), ""))
         if report is not None:
             self._report(run, report)
+        elif run.why[0] == "requeue" and run.why[1]:  # so its node says, and nobody who requeued it
+            run.rests = True
+            self._later(run, self._pace.turned_away(run.key.job_id), lambda: self._end_report(run, *run.why))
         elif run.why[0]:
             self._end_report(run, *run.why)
         else:
@@ -384,12 +392,3 @@ class KubeRuntime(Orders):
         for channel in run.channels.values():
             channel.close()
         self._runs.pop(run.key, None)
-
-
-def _read_words(key: RunKey, words: str) -> Report | None:
-    """The exit record that a supervisor left in its pod."""
-    try:
-        report = report_of(key, wire.decode(words.encode())) if words else None
-    except (ValueError, KeyError, TypeError):
-        return None
-    return report if isinstance(report, Ended) else None

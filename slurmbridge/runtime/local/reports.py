@@ -7,6 +7,7 @@ from typing import Any
 from slurmbridge.model.job import Step, Usage
 from slurmbridge.model.states import JobState
 from slurmbridge.runtime.protocol import Ended, Report, RunKey, Started, StepChanged
+from slurmbridge.wire import supervisor as wire
 
 Value = dict[str, Any]
 
@@ -63,3 +64,12 @@ def report_of(key: RunKey, value: Value) -> Report | None:
             message=str(value.get("message", "")),
         )
     return None
+
+
+def words_of(key: RunKey, words: str) -> Ended | None:
+    """The exit record that a supervisor left in its pod; None: it is none."""
+    try:
+        report = report_of(key, wire.decode(words.encode())) if words else None
+    except (ValueError, KeyError, TypeError):
+        return None
+    return report if isinstance(report, Ended) else None

@@ -11,6 +11,7 @@ from slurmbridge.manifest.pod_devices import SHARES, read
 from slurmbridge.model.pods import PodTemplate
 from slurmbridge.model.run import LaunchNode
 from slurmbridge.reconcile.trouble import Patience
+from slurmbridge.runtime.kube.pace import Pace
 from slurmbridge.runtime.kube.runtime import KubeRuntime
 from slurmbridge.runtime.protocol import Ended, RunKey
 from tests.runtime.contract import CONFIG
@@ -38,11 +39,19 @@ class DeviceBench(KubeBench):
         super().__init__(paper, connect)
         self.owners = {(node, f"GPU-{node}-{place}"): "" for node in ("n1", "n2") for place in range(gpus)}
         self._admitted: set[str] = set()
+        self.pace = Pace()
         self.wrong: list[str] = []
 
     async def start(self) -> None:
         self.runtime = KubeRuntime(
-            self.connect(), SITE, {}, PodTemplate(image="base"), time.time, parting_s=0.1, patience=PATIENCE
+            self.connect(),
+            SITE,
+            {},
+            PodTemplate(image="base"),
+            time.time,
+            parting_s=0.1,
+            patience=PATIENCE,
+            pace=self.pace,
         )
         await self.runtime.start(self._hear, CONFIG, daemon_addr="unix:/nowhere")
 
@@ -116,12 +125,12 @@ class DeviceBench(KubeBench):
 
     # ---- questions
 
-    def part(self, job: int, *indexes: int, milli: int = 500, script: bytes = FOREVER, node: str = "n1") -> RunKey:
-        devices = tuple((index, milli, 0) for index in indexes)
-        return self.launch(job, script, nodes=(LaunchNode(rank=0, node=node, cpus=1, devices=devices),))
+    def part(self, job: int, *indexes: int, milli: int = 500, script: bytes = FOREVER, restarts: int = 0) -> RunKey:
+        nodes = (LaunchNode(rank=0, node="n1", cpus=1, devices=tuple((index, milli, 0) for index in indexes)),)
+        return self.launch(job, script, restarts=restarts, nodes=nodes)
 
-    def whole(self, job: int, *indexes: int, script: bytes = FOREVER) -> RunKey:
-        return self.part(job, *indexes, milli=1000, script=script)
+    def whole(self, job: int, *indexes: int, script: bytes = FOREVER, restarts: int = 0) -> RunKey:
+        return self.part(job, *indexes, milli=1000, script=script, restarts=restarts)
 
     def foreign(self, name: str, gpus: int) -> None:
         container = {"name": "main", "resources": {"limits": {GPU: str(gpus)}}}

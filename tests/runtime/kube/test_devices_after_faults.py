@@ -6,6 +6,9 @@ import asyncio
 
 import pytest
 
+from slurmbridge.runtime.kube.faults import Backoff
+from slurmbridge.runtime.kube.pace import Pace
+from slurmbridge.runtime.protocol import Ended, RunKey
 from tests.runtime.kube.paper_devices import DeviceBench, run
 from tests.runtime.kube.test_runtime import TICK_S
 
@@ -109,3 +112,37 @@ def test_a_daemon_that_is_taken_down_with_its_jobs_leaves_no_holder(parts: int) 
         await bench.start()
 
     run(rule)
+
+
+async def _refused(bench: DeviceBench, *, restarts: int, seconds: float = 5) -> bool:
+    """Job 1 asks for more than its node has; whether that is told."""
+    key = bench.whole(1, 0, 1, restarts=restarts)
+    await bench.pass_time(seconds, lambda: any(end.key == key for end in bench.ends()))
+    return any(end.key == key for end in bench.ends())
+
+
+def test_a_job_that_its_node_does_not_take_goes_back_at_once_and_then_after_a_pause() -> None:
+    async def rule(bench: DeviceBench) -> None:
+        bench.pace = Pace(Backoff(first=1000.0, longest=1000.0))
+        await bench.again()
+        assert await _refused(bench, restarts=0)
+        assert not await _refused(bench, restarts=1, seconds=1)
+        bench.runtime.kill(RunKey(1, 1), "cancelled")  # and whoever cancels it then does not wait
+        last = bench.ends()[-1]
+        assert isinstance(last, Ended) and (last.key.restarts, last.why) == (1, "cancelled")
+        await bench.nothing_left()
+
+    run(rule, gpus=1)
+
+
+def test_a_job_that_begins_is_no_more_made_to_wait_for_what_was_before() -> None:
+    async def rule(bench: DeviceBench) -> None:
+        bench.pace = Pace(Backoff(first=1000.0, longest=1000.0))
+        await bench.again()
+        assert await _refused(bench, restarts=0)
+        bench.whole(1, 0, restarts=1, script=b"exit 0\n")
+        await bench.pass_time(5, lambda: len(bench.ends()) == 2)
+        assert await _refused(bench, restarts=2)
+        assert [end.why for end in bench.ends() if isinstance(end, Ended)] == ["requeue", "exit", "requeue"]
+
+    run(rule, gpus=1)

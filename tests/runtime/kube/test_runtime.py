@@ -163,8 +163,8 @@ class KubeBench:
                 code = 0 if supervisor.record else 137
                 self.paper.finish(supervisor.name, code, words=supervisor.record)
 
-    def launch(self, job_id: int, script: bytes | None, **changes: Any) -> RunKey:
-        key = RunKey(job_id, 0)
+    def launch(self, job_id: int, script: bytes | None, *, restarts: int = 0, **changes: Any) -> RunKey:
+        key = RunKey(job_id, restarts)
         self.runtime.launch(launch_of(key, script, epoch="5", **changes))
         return key
 
