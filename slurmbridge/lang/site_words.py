@@ -29,10 +29,10 @@ WORDS: Final = (
     _pod("tolerations", "Kubernetes", "taints that its jobs put up with; a node whose taint none of its partitions tolerates is drained"),
     _pod("placement", "`binpack` or `spread`", "fill nodes up, or the emptiest first (`LLN`)"),
     # pods
-    _pod("image", "text", "of jobs that name none"),
+    _pod("image", "text", "of jobs that name none with `--container-image`"),
     _pod("imagePullSecrets", "Kubernetes", "for that image and those that jobs name"),
     _pod("volumes", "Kubernetes", "homes, scratch, software: what `volumeMounts` mount"),
-    _pod("volumeMounts", "Kubernetes", "where jobs have them"),
+    _pod("volumeMounts", "Kubernetes", "where jobs have them; mount homes at the path where people log in"),
     _pod("env", "Kubernetes", "variables of the container, below those of the job"),
     _pod("resources", "resource: amount", "added to each pod, as `rdma/ib: 1`; a node without so much of it is not the partition's"),
     _pod("priorityClassName", "text", "of the pods"),
