@@ -78,16 +78,18 @@ def _nodes(there: Examined) -> Iterator[Finding]:
     yield ok("kube.nodes", f"{len(there.nodes)} nodes, {len(there.nodes) - len(silent)} of them ready")
     if silent:
         yield warning("kube.nodes", f"not ready: {compress_sorted(silent)}", "kubectl describe node says why")
-    hosts = Counter(host for node in there.nodes if (host := node.labels.get("kubernetes.io/os", "linux")) != "linux")
-    if hosts:
-        yield warning("kube.nodes", f"{hosts.total()} nodes are not Linux: no job can run there")
+    others = sum(node.labels.get("kubernetes.io/os", "linux") != "linux" for node in there.nodes)
+    if others:
+        yield warning("kube.nodes", f"{others} nodes are not Linux: no job can run there")
 
 
 def _devices(there: Examined) -> Iterator[Finding]:
+    if there.nodes is None:
+        return
     whole: Counter[str] = Counter()
     missing: list[str] = []
     unlabelled: list[str] = []
-    for node in there.nodes or ():
+    for node in there.nodes:
         for name, (capacity, allocatable) in node.devices.items():
             whole[name] += allocatable
             if allocatable < capacity:
@@ -167,8 +169,10 @@ def _takes_image_volumes(node: ExaminedNode) -> bool:
 def _security(there: Examined) -> Iterator[Finding]:
     if there.level is None:
         yield warning("kube.security", "the level of pod security of the namespace is not known")
-    for name, template in there.templates.items():
-        left = departures(template, supervisor=template.supervisor)  # neither an image nor a copy leaves it
+    leaving = {  # neither an image nor a copy leaves it
+        name: departures(template, supervisor=template.supervisor) for name, template in there.templates.items()
+    }
+    for name, left in leaving.items():
         words = "; ".join(f"{each.setting}: {each.why}" for each in left)
         if left and there.level == "restricted":
             yield error(
@@ -183,7 +187,7 @@ def _security(there: Examined) -> Iterator[Finding]:
             " restricted unless a partition says otherwise, others' pods there may not",
             f"kubectl label namespace {there.namespace} pod-security.kubernetes.io/enforce=restricted",
         )  # fmt: skip
-    elif there.level == "restricted" and not any(departures(each) for each in there.templates.values()):
+    elif there.level == "restricted" and not any(leaving.values()):
         yield ok("kube.security", "the namespace enforces the restricted level of pod security")
 
 

@@ -20,20 +20,16 @@ SHARED: Final = frozenset(
 PASSING: Final = frozenset({"ramfs", "tmpfs"})
 
 
-def _python(machine: Machine) -> Iterator[Finding]:
-    words = f"Python {_dotted(machine.python)}"
-    if machine.python >= PYTHON:
-        yield ok("python", words)
-    else:
-        yield error("python", f"{words} is too old", f"install slurmbridge with Python {_dotted(PYTHON)} or later")
-
-
-def _sqlite(machine: Machine) -> Iterator[Finding]:
-    words = f"SQLite {_dotted(machine.sqlite)}"
-    if machine.sqlite >= SQLITE:
-        yield ok("sqlite", words)
-    else:
-        yield error("sqlite", f"{words} is too old", f"take a Python whose SQLite is {_dotted(SQLITE)} or later")
+def _releases(machine: Machine) -> Iterator[Finding]:
+    for check, name, found, least, advice in (
+        ("python", "Python", machine.python, PYTHON, "install slurmbridge with Python {} or later"),
+        ("sqlite", "SQLite", machine.sqlite, SQLITE, "take a Python whose SQLite is {} or later"),
+    ):
+        words = f"{name} {_dotted(found)}"
+        if found >= least:
+            yield ok(check, words)
+        else:
+            yield error(check, f"{words} is too old", advice.format(_dotted(least)))
 
 
 def _commands(machine: Machine) -> Iterator[Finding]:
@@ -143,7 +139,7 @@ def _certificate(machine: Machine) -> Iterator[Finding]:
 
 
 CHECKS: Final[tuple[Callable[[Machine], Iterator[Finding]], ...]] = (
-    _python, _sqlite, _commands, _state, _limits, _configuration, _certificate, _daemon,
+    _releases, _commands, _state, _limits, _configuration, _certificate, _daemon,
 )  # fmt: skip
 
 

@@ -136,6 +136,16 @@ def test_devices_that_nodes_offer_are_told() -> None:
     assert any("16 nvidia.com/gpu" in finding.text for finding in doctor_kube.judge(CLUSTER))
 
 
+def test_a_namespace_is_not_called_good_beside_a_partition_that_it_refuses() -> None:
+    findings = doctor_kube.judge(replace(CLUSTER, **of(supervisor="hostPath")))
+    assert [finding.level for finding in findings if finding.check == "kube.security"] == [Level.ERROR]
+
+
+def test_nothing_is_said_of_devices_where_nodes_cannot_be_listed() -> None:
+    findings = doctor_kube.judge(replace(CLUSTER, nodes=None))
+    assert not any(finding.check.startswith("kube.devices") for finding in findings)
+
+
 def test_slices_of_devices_are_devices() -> None:
     sliced = replace(
         NODE, devices={"nvidia.com/mig-1g.10gb": (7, 7)}, labels={"nvidia.com/gpu.present": "true"}
