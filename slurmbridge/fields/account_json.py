@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from slurmbridge.fields import accounting as acc
-from slurmbridge.fields import text
+from slurmbridge.fields import containers, text
 from slurmbridge.fields.accounting import AccountRow
 from slurmbridge.fields.shapes import exit_status, number, optional
 from slurmbridge.fields.structured import Value
@@ -51,7 +51,7 @@ def account_record(rows: Sequence[AccountRow], view: View, ids: Ids, *, script: 
         "block": "",
         "cluster": view.config.cluster_name,
         "constraints": spec.features or "",
-        "container": spec.request.container or spec.request.container_image or "",
+        "container": containers.container(spec.request),
         "sluid": job.sluid,
         "derived_exit_code": exit_status(job.derived_exit_code),
         "time": {

@@ -8,6 +8,11 @@ from slurmbridge.fields.structured import Value
 from slurmbridge.model.request import JobRequest
 
 
+def container(request: JobRequest) -> str:
+    """What Slurm's own column has: the bundle, or the image of pyxis' option."""
+    return request.container or request.container_image or ""
+
+
 def _yes(value: bool | None) -> str | None:
     return None if value is None else "yes" if value else "no"
 

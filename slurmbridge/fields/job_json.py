@@ -181,7 +181,7 @@ _FIELDS: tuple[Entry, ...] = (
     ("cluster_features", TEXT, ""),
     ("command", TEXT, lambda j, v: j.spec.command or ""),
     ("comment", TEXT, lambda j, v: j.spec.comment or ""),
-    ("container", TEXT, lambda j, v: j.spec.request.container or j.spec.request.container_image or ""),
+    ("container", TEXT, lambda j, v: containers.container(j.spec.request)),
     ("container_id", TEXT, lambda j, v: j.spec.request.container_id or ""),
     ("container_type", TEXT, ""),
     ("contiguous", FLAG, lambda j, v: j.spec.contiguous),

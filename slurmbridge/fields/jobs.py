@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from slurmbridge.fields import states, text
+from slurmbridge.fields import containers, states, text
 from slurmbridge.fields.layout import Field, Registry
 from slurmbridge.fields.view import View
 from slurmbridge.lang import durations
@@ -184,7 +184,7 @@ FIELDS: tuple[Field[Job], ...] = (
     _f("ClusterFeature", "", "CLUSTER_FEATURES", _constant(_NULL)),
     _f("Command", "o", "COMMAND", lambda j, v: j.spec.command or _NULL),
     _f("Comment", "k", "COMMENT", lambda j, v: j.spec.comment or _NULL),
-    _f("Container", "", "CONTAINER", lambda j, v: j.spec.request.container or j.spec.request.container_image or _NULL),
+    _f("Container", "", "CONTAINER", lambda j, v: containers.container(j.spec.request) or _NULL),
     _f("ContainerId", "", "CONTAINERID", lambda j, v: j.spec.request.container_id or _NULL),
     _f("ContainerType", "", "CONTAINERTYPE", _constant(_NULL)),
     _f("Contiguous", "O", "CONTIGUOUS", lambda j, v: "1" if j.spec.contiguous else "0"),

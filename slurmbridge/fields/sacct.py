@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from slurmbridge.fields import accounting as acc
-from slurmbridge.fields import text
+from slurmbridge.fields import containers, text
 from slurmbridge.fields.accounting import AccountRow
 from slurmbridge.fields.view import View
 from slurmbridge.lang import durations
@@ -204,7 +204,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("Constraints", 19, _job(lambda r, v: r.job.spec.features or "")),
     Column("ConsumedEnergy", 14, lambda r, v: acc.energy(r), _N),
     Column("ConsumedEnergyRaw", 17, lambda r, v: acc.energy(r), _N),
-    Column("Container", 19, _job(lambda r, v: r.job.spec.request.container or r.job.spec.request.container_image or "")),
+    Column("Container", 19, _job(lambda r, v: containers.container(r.job.spec.request))),
     Column("CPUTime", 10, lambda r, v: durations.render_elapsed(acc.elapsed(r, v.now) * acc.alloc_cpus(r)), _N),
     Column("CPUTimeRAW", 10, lambda r, v: str(acc.elapsed(r, v.now) * acc.alloc_cpus(r)), _N),
     Column("DBIndex", 21, _dbindex, _N),
