@@ -19,12 +19,8 @@ IMAGE_NAME = re.compile(
     r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-f]{32,})?"
 )
 ELSEWHERE = ("dockerd://", "podman://", "oci://")
-FLAGS = {
-    "ro": True,
-    "rw": False,
-    "bind": None,
-    "rbind": None,
-}  # others of enroot change how the kernel propagates mounts
+WRITING = {"ro": True, "rw": False}
+FLAGS = {*WRITING, "bind", "rbind"}  # others of enroot change how the kernel propagates mounts
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -70,7 +66,7 @@ def _bind(term: str, text: str) -> Bind:
     for flag in flags.split("+") if flags else ():
         if flag not in FLAGS:
             raise LangError(f"pods have no mount flag '{flag}'", text=text)
-        read_only = FLAGS[flag] if FLAGS[flag] is not None else read_only  # type: ignore[assignment]
+        read_only = WRITING.get(flag, read_only)
     if posixpath.normpath(target) == "/":
         raise LangError("nothing can be mounted on '/'", text=text)
     return Bind(source=posixpath.normpath(source), target=posixpath.normpath(target), read_only=read_only)

@@ -43,7 +43,6 @@ def on_cluster(config: ClusterConfig | None, site: SiteFile, *, cluster_name: st
         "partitions": tuple(placed(each, chosen.get(each.name) or site.placement) for each in partitions),
         "pools": tuple(replace(declared.pool, nodes=()) for declared in site.pools),
         "scheduling": site.scheduling,
-        "without_effect": base.without_effect,
     }
     if site.rules.topology:
         fields["topology"] = "topology/tree"
