@@ -60,7 +60,7 @@ SCRIPTS: dict[str, str] = {
     "help": _B + "#SBATCH --help\n",
     "version": _B + "#SBATCH -V\n",
     "usage": _B + "#SBATCH --usage\n",
-    "wait": _B + "#SBATCH --wait --comment=x\n" if False else _B + "#SBATCH -M oracle\n",
+    "wait": _B + "#SBATCH -M oracle\n",
     "uid": _B + "#SBATCH --uid=bob\n",
     "chdir": _B + "#SBATCH -D /tmp\n",
     "export": _B + "#SBATCH --export=NONE\n",
