@@ -2,7 +2,7 @@
 
 Everything else here knows plain sockets: what stands for the daemon is the near end of a relay. A supervisor's relay
 dials again, with longer and longer pauses that differ from pod to pod, until the daemon says something; so a daemon that is
-away, or does not know the pod yet, is waited for without end. The token is read at each dial: the kubelet renews it.
+away, or does not know the pod yet, is waited for without end. What became of other connections makes none of them longer. The token is read at each dial: the kubelet renews it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from slurmbridge.supervisor.pod_space import PodSpace, say
 from slurmbridge.wire import supervisor as wire
 from slurmbridge.wire.client import frame
 
-FIRST_S, LAST_S = 0.25, 10.0
 CLIENT_S = 8.0
 """How long the daemon is tried for a command: less than the command itself waits for its first answer."""
 BY_YOURSELF = b"L"
@@ -48,7 +47,6 @@ class Gate:
         self.loop, self.who = loop, who
         self.names = Names(loop, space, who.host, who.port)
         self.tls = context()
-        self._pause_s = FIRST_S
         self._said = ""
         self._relays: set[Relay] = set()
 
@@ -86,12 +84,6 @@ class Gate:
         opening = wire.Opening(self.who.job, self.who.restarts, self.who.rank, token)._replace(**said)
         return frame(wire.OPENING, wire.encode_opening(opening))
 
-    def pause(self) -> float:
-        """Seconds before the next try: half as much again or half as little as any other pod's."""
-        pause = self._pause_s * (0.5 + os.urandom(1)[0] / 255)
-        self._pause_s = min(self._pause_s * 2, LAST_S)
-        return pause
-
     def failed(self, why: str) -> None:
         """In the container's log, once for each reason."""
         if why != self._said:
@@ -100,7 +92,7 @@ class Gate:
 
     def reached(self) -> None:
         """The daemon said something to the supervisor."""
-        self._pause_s, self._said = FIRST_S, ""
+        self._said = ""
 
     def ended(self, relay: Relay) -> None:
         self._relays.discard(relay)

@@ -20,6 +20,8 @@ from slurmbridge.wire.supervisor import SUPERVISOR
 if TYPE_CHECKING:
     from slurmbridge.supervisor.pod_gate import Gate
 
+FIRST_S, LAST_S = 0.25, 10.0
+"""Pauses between tries."""
 CONNECT_S = 10.0
 """For one address: until the connection is secure."""
 CHUNK = 1 << 16
@@ -54,6 +56,7 @@ class Relay:
         self._far: socket.socket | None = None
         self._heard = False
         self._near_ended = False
+        self._pause_s = FIRST_S
         near.setblocking(False)
 
     # ---- until it is secure
@@ -222,7 +225,7 @@ class Relay:
 
     def _fail(self, why: str) -> None:
         self._drop_far()
-        pause = self._gate.pause()
+        pause = self._pause()
         if self._heard or boottime() + pause > self._until:
             if not self._heard and self._parting:
                 _send(self._near, bytearray(self._parting))
@@ -231,6 +234,12 @@ class Relay:
         self._loop.forget(self._near.fileno())
         self._gate.failed(why)
         self._loop.after(pause, self.dial)
+
+    def _pause(self) -> float:
+        """Seconds before the next try: half as much again or half as little as any other pod's."""
+        pause = self._pause_s * (0.5 + os.urandom(1)[0] / 255)
+        self._pause_s = min(self._pause_s * 2, LAST_S)
+        return pause
 
     def _drop_far(self) -> None:
         if self._far is not None:

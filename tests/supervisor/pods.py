@@ -75,6 +75,7 @@ class ScriptedDaemon:
         self._context, self.pin = certificate.ensure(str(folder))
         self._queues: dict[str, queue.Queue[Line]] = {what: queue.Queue() for what in ("supervisor", "client", "step")}
         self._lines: list[Line] = []
+        self.turns_away = 0  # so many connections, before a word
         self.port = 0
         self.open()
 
@@ -99,6 +100,10 @@ class ScriptedDaemon:
                 sock, _ = server.accept()
             except OSError:
                 return
+            if self.turns_away:
+                self.turns_away -= 1
+                sock.close()
+                continue
             threading.Thread(target=self._welcome, args=(sock,), daemon=True).start()
 
     def _welcome(self, sock: socket.socket) -> None:

@@ -6,13 +6,14 @@ import contextlib
 import os
 import queue
 import random
+import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from slurmbridge.wire import supervisor as wire
-from tests.supervisor.pods import TOKEN, Line, Pod, ScriptedDaemon, launch, pods, srun
+from tests.supervisor.pods import PATIENCE_S, TOKEN, Line, Pod, ScriptedDaemon, launch, pods, srun
 
 pytestmark = pytest.mark.processes
 
@@ -178,6 +179,30 @@ def test_commands_of_the_job_reach_the_daemon(daemon: ScriptedDaemon, tmp_path: 
         client.send(b"X", b"5")
         line.report("ended")
         assert (tmp_path / "out-7").read_text() == "JOBID\n" * 100_000 + "5\n"
+
+
+def test_a_command_is_tried_again_whatever_became_of_those_before(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, batch=False))
+        line.report("started")
+        for _ in range(8):
+            with _command(pod) as sock:
+                answered = daemon.line("client")
+                answered.send(b"O", b"said")
+                answered.close()
+                while sock.recv(4096):
+                    pass
+        daemon.turns_away = 3
+        with _command(pod):
+            assert daemon.line("client").opening.what == "client"
+
+
+def _command(pod: Pod) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(PATIENCE_S)
+    sock.connect(str(pod.base / "socket"))
+    return sock
 
 
 @pytest.mark.parametrize(
