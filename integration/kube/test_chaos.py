@@ -18,16 +18,14 @@ from cluster.driver import Cluster
 from cluster.pods import Namespace, namespace
 from cluster.processes import wait_until
 
-from .bridge import BIN, Bridge, bridge
+from .bridge import Bridge, bridge
 from .proxy import Proxy
-from .supervisor import image
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.slow,
     pytest.mark.soak,
     pytest.mark.skipif("KUBECONFIG" in os.environ, reason="parts of somebody else's cluster are not killed"),
-    pytest.mark.skipif(not (BIN / "sbatch").exists(), reason="the commands are not installed beside this Python"),
 ]
 MANY = int(os.environ.get("SLURMBRIDGE_CHAOS_JOBS", "200"))
 FEW = 8
@@ -173,9 +171,8 @@ def _first_processes(space: Namespace) -> list[int]:
 
 
 @pytest.fixture
-def chaos(cluster: Cluster, tmp_path: Path) -> Iterator[Chaos]:
+def chaos(supervisor: None, cluster: Cluster, tmp_path: Path) -> Iterator[Chaos]:
     print(f"seed {SEED}")
-    cluster.load_image(image(tmp_path))
     assert cluster.places is not None
     proxy = Proxy(cluster.kubeconfig, cluster.places.address, SEED)
     proxy.start()

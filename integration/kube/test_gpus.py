@@ -1,39 +1,18 @@
 """Parts of GPUs as pods, on kubelets that lend made-up devices: who shares one, who waits, and what others can have."""
 
-import itertools
 import time
 from collections.abc import Iterator
 
 import pytest
-from cluster.driver import Cluster
-from cluster.pods import Namespace, manifest, namespace
+from cluster.pods import manifest
 from cluster.processes import wait_until
 
 from slurmbridge.manifest.pod_devices import PROTECTED_S
 
-from .bridge import BIN, USER, Bridge, bridge
-from .supervisor import image
+from .bridge import USER, Bridge
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.slow,
-    pytest.mark.skipif(not (BIN / "sbatch").exists(), reason="the commands are not installed beside this Python"),
-]
-NUMBERS = itertools.count(time.time_ns() // 1_000_000)
+pytestmark = [pytest.mark.root, pytest.mark.slow]
 TELL = "echo devices $NVIDIA_VISIBLE_DEVICES; while [ ! -e over-$SLURM_JOB_ID ]; do sleep 0.1; done"
-
-
-@pytest.fixture(scope="module")
-def space(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
-    cluster.load_image(image(tmp_path_factory.mktemp("image")))
-    with namespace(cluster, f"sb-gpus-test-{next(NUMBERS)}") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def site(cluster: Cluster, space: Namespace) -> Iterator[Bridge]:
-    with bridge(cluster, space) as made:
-        yield made
 
 
 @pytest.fixture

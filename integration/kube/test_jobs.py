@@ -1,37 +1,16 @@
 """Jobs as pods, from sbatch to sacct: in an image that has neither Python nor bash, on the nodes of a real cluster."""
 
-import itertools
 import pwd
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cluster.driver import Cluster
 from cluster.pods import Namespace, namespace
 
-from .bridge import BIN, USER, Bridge, bridge
-from .supervisor import image
+from .bridge import USER, Bridge, bridge
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.slow,
-    pytest.mark.skipif(not (BIN / "sbatch").exists(), reason="the commands are not installed beside this Python"),
-]
-NUMBERS = itertools.count(time.time_ns() // 1_000_000)
-
-
-@pytest.fixture(scope="module")
-def space(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
-    cluster.load_image(image(tmp_path_factory.mktemp("image")))
-    with namespace(cluster, f"sb-jobs-test-{next(NUMBERS)}") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def site(cluster: Cluster, space: Namespace) -> Iterator[Bridge]:
-    with bridge(cluster, space) as made:
-        yield made
+pytestmark = [pytest.mark.root, pytest.mark.slow]
 
 
 @pytest.mark.scenario
@@ -148,6 +127,7 @@ def test_nothing_is_left_of_jobs_that_ended(site: Bridge) -> None:
         time.sleep(0.2)
 
 
+@pytest.mark.usefixtures("supervisor")
 def test_gangs_on_their_nodes_own_network_meet_each_their_own(cluster: Cluster, space: Namespace) -> None:
     """Two at once: no name server knows their nodes, and one finds a port of the other's."""
     with bridge(cluster, space, hostNetwork=True) as site:
@@ -157,11 +137,12 @@ def test_gangs_on_their_nodes_own_network_meet_each_their_own(cluster: Cluster, 
             assert site.output(job).split() == [*sorted(cluster.nodes)[:2], str(job)]
 
 
+@pytest.mark.usefixtures("supervisor")
 @pytest.mark.parametrize("way", ["image", "copy"])
 def test_a_job_runs_where_the_restricted_level_is_enforced_with_a_root_that_is_read_only(
     cluster: Cluster, space: Namespace, way: str
 ) -> None:
-    with namespace(cluster, f"sb-jobs-strict-{next(NUMBERS)}") as strict:
+    with namespace(cluster, "sb-jobs-strict") as strict:
         cluster.kubectl("label", "namespace", strict.name, "pod-security.kubernetes.io/enforce=restricted")
         settings = {
             "volumes": [],

@@ -3,22 +3,17 @@
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from cluster.driver import Cluster
-from cluster.pods import manifest, namespace
+from cluster.pods import manifest
 
 from slurmbridge.manifest.pod_names import CORDON
 
-from .bridge import BIN, Bridge, bridge
-from .supervisor import image
+from .bridge import BIN, Bridge
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.slow,
-    pytest.mark.skipif(not (BIN / "sbatch").exists(), reason="the commands are not installed beside this Python"),
-]
+pytestmark = [pytest.mark.root, pytest.mark.slow]
 WITHIN_S = 120.0
 
 
@@ -69,10 +64,8 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    cluster.load_image(image(tmp_path_factory.mktemp("image")))
-    with namespace(cluster, "sb-nodes-test") as space, bridge(cluster, space) as made:
-        yield Site(cluster, made)
+def site(site: Bridge) -> Site:
+    return Site(site.cluster, site)
 
 
 @pytest.fixture

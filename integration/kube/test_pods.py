@@ -1,7 +1,6 @@
 """Pods of runs on a real cluster: accepted at the restricted level, made, told truly and removed whole."""
 
 import asyncio
-import itertools
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -25,13 +24,12 @@ from slurmbridge.runtime.kube.gangs import Broken, Cleared, Complete, Dead, Gang
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 KEY = RunKey(1, 0)
-NUMBERS = itertools.count(time.time_ns() // 1_000_000)
 FOREVER = "#!/bin/sh\nid -u; id -g; hostname; cat /var/run/secrets/slurmbridge/token | wc -c; trap 'exit 143' TERM; while :; do sleep 0.1; done\n"
 
 
 @pytest.fixture
 def space(cluster: Cluster) -> Iterator[Namespace]:
-    with namespace(cluster, f"sb-pods-test-{next(NUMBERS)}") as made:  # one that goes takes its time
+    with namespace(cluster, "sb-pods-test") as made:
         yield made
 
 

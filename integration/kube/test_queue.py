@@ -2,37 +2,20 @@
 
 import itertools
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from cluster.driver import Cluster
-from cluster.pods import Namespace, namespace
+from cluster.pods import Namespace
+from cluster.processes import wait_until
 
-from .bridge import BIN, WITHIN_S, Bridge, bridge
-from .supervisor import image
+from .bridge import WITHIN_S, Bridge
 
-pytestmark = [
-    pytest.mark.root,
-    pytest.mark.slow,
-    pytest.mark.skipif(not (BIN / "sbatch").exists(), reason="the commands are not installed beside this Python"),
-]
-NUMBERS = itertools.count(time.time_ns() // 1_000_000)
+pytestmark = [pytest.mark.root, pytest.mark.slow]
 TASKS = 50
 
 
-@pytest.fixture(scope="module")
-def site(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    cluster.load_image(image(tmp_path_factory.mktemp("image")))
-    with namespace(cluster, f"sb-queue-test-{next(NUMBERS)}") as space, bridge(cluster, space) as made:
-        yield made
-
-
 def until(true: Callable[[], object], what: Callable[[], object]) -> None:
-    end = time.monotonic() + WITHIN_S
-    while not true():
-        assert time.monotonic() < end, what()
-        time.sleep(0.2)
+    assert wait_until(true, WITHIN_S, 0.2), what()
 
 
 def runs(site: Bridge, job: int) -> list[list[str]]:

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from cluster.driver import Cluster
 from cluster.images import BUSYBOX
-from cluster.pods import Namespace, manifest, namespace
+from cluster.pods import Namespace, manifest
 
 from slurmbridge.manifest.pod import RunObjects, build
 from slurmbridge.manifest.pod_container import Settled
@@ -23,19 +23,12 @@ from slurmbridge.model.run import Launch, LaunchNode, RunKey
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.gangs import Cleared, Complete, Gangs, News
 
-from .bridge import BIN, Bridge, bridge
-from .supervisor import image
+from .bridge import Bridge
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.soak]
 COUNT, ROUNDS, THREADS = 200, 3, 16
 NUMBERS = itertools.count(1)
 LAYER, SUBMITTED, FIRST_LINE = 0.8, 0.5, 1.5
-
-
-@pytest.fixture(scope="module")
-def space(cluster: Cluster) -> Iterator[Namespace]:
-    with namespace(cluster, "sb-speed-test") as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -111,15 +104,6 @@ def test_runs_become_pods_nearly_as_fast_as_a_bare_loop_makes_them(
         print(f"runtime layer {ours:.0f} pods/s, bare loop {bare:.0f} pods/s, ratio {ours / bare:.2f}")
         space.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", within=120)
     assert statistics.median(ratios) >= LAYER
-
-
-@pytest.fixture(scope="module")
-def site(cluster: Cluster, space: Namespace, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    if not (BIN / "sbatch").exists():
-        pytest.skip("the commands are not installed beside this Python")
-    cluster.load_image(image(tmp_path_factory.mktemp("image")))
-    with bridge(cluster, space) as made:
-        yield made
 
 
 def test_jobs_become_pods_at_half_the_speed_of_a_bare_loop(
