@@ -74,11 +74,23 @@ def charged(snapshot: Snapshot, runs: Runs, pool_of_node: Ints, number: int) -> 
 Amounts = NDArray[np.float64] | Ints
 
 
-class _Freed(NamedTuple):
+class _Free(NamedTuple):
     cpus: Amounts
     memory: Amounts
     milli: Amounts
-    jobs: Ints
+    idle: Bools
+
+
+def _meeting(floor: Sequence[int], free: _Free) -> Bools:
+    """Nodes that have what a floor asks."""
+    able: Bools = free.cpus >= floor[CPUS]
+    if floor[MEMORY]:
+        able &= free.memory >= floor[MEMORY]
+    if floor[WHOLE] or floor[MILLI]:
+        able &= free.milli >= max(floor[WHOLE] * 1000, floor[MILLI])
+    if floor[IDLE]:
+        able &= free.idle
+    return able
 
 
 class Victims:
@@ -162,43 +174,26 @@ class Victims:
 
         `devices`: thousandths of devices that are free on each.
         """
-        freed = self._freed(allowed)
-        able: Bools = self.columns.usable & (room.cpus + freed.cpus >= floor[CPUS])
-        if floor[MEMORY]:
-            able &= room.memory + freed.memory >= floor[MEMORY]
-        if floor[WHOLE] or floor[MILLI]:
-            able &= devices + freed.milli >= max(floor[WHOLE] * 1000, floor[MILLI])
-        if floor[IDLE]:
-            able &= freed.jobs >= room.jobs
-        return able
+        free = self._free_without(room, devices, allowed)
+        return self.columns.usable & _meeting(floor, free)
 
     def could_have(self, room: Room, devices: Ints, floors: Ints, allowed: Bools) -> Bools:
         """Of many floors at once, those that enough nodes could meet."""
-        freed, usable = self._freed(allowed), self.columns.usable
-        free = np.stack([room.cpus + freed.cpus, room.memory + freed.memory, devices + freed.milli])[:, usable]
-        idle = (freed.jobs >= room.jobs)[usable]
-        found = np.zeros(len(floors), dtype=np.bool_)
-        for place, floor in enumerate(floors.tolist()):
-            able = free[0] >= floor[CPUS]
-            if floor[MEMORY]:
-                able &= free[1] >= floor[MEMORY]
-            if floor[WHOLE] or floor[MILLI]:
-                able &= free[2] >= max(floor[WHOLE] * 1000, floor[MILLI])
-            if floor[IDLE]:
-                able &= idle
-            found[place] = np.count_nonzero(able) >= max(floor[NODES], 1)
-        return found
+        usable = self.columns.usable
+        free = _Free(*(amounts[usable] for amounts in self._free_without(room, devices, allowed)))
+        enough = [np.count_nonzero(_meeting(floor, free)) >= max(floor[NODES], 1) for floor in floors.tolist()]
+        return np.array(enough, dtype=np.bool_)
 
-    def _freed(self, allowed: Bools) -> _Freed:
-        """What the allowed ones have, by node."""
+    def _free_without(self, room: Room, devices: Ints, allowed: Bools) -> _Free:
+        """What each node would have if all the allowed ones were gone."""
         size = self.columns.count
         some, parts = np.flatnonzero(allowed[self._of]), np.flatnonzero(allowed[self._device_of])
         row, device_row = self._row[some], self._device_row[parts]
-        return _Freed(
-            np.bincount(row, weights=self._cpus[some], minlength=size),
-            np.bincount(row, weights=self._memory[some], minlength=size),
-            np.bincount(device_row, weights=self._device_milli[parts], minlength=size),
-            np.bincount(row, minlength=size),
+        return _Free(
+            room.cpus + np.bincount(row, weights=self._cpus[some], minlength=size),
+            room.memory + np.bincount(row, weights=self._memory[some], minlength=size),
+            devices + np.bincount(device_row, weights=self._device_milli[parts], minlength=size),
+            np.bincount(row, minlength=size) >= room.jobs,
         )
 
     def movable(self, room: Room, nodes: Bools, rules: Rules) -> Bools:

@@ -15,15 +15,10 @@ from slurmbridge.sched.queues import TOLERANCE
 from slurmbridge.sched.walk import Walk
 
 
-def worthwhile(market: Market) -> bool:
+def worthwhile(market: Market, payers: Payers) -> bool:
     """Whether any queue could get anything by its share: one holds less, and another more, or devices lie scattered."""
-    tree = market.pool.tree
-    held, shares, quota, limit = (
-        np.array(rows, dtype=np.float64) for rows in (market.ledger.allocated, market.shares, tree.quota, tree.limit)
-    )
-    under = bool((held < shares - TOLERANCE).any())
-    over = bool((held > np.minimum(limit, np.maximum(quota, shares)) + TOLERANCE).any())
-    return under and (over or free_devices(market) > 0)
+    under = bool((np.array(market.ledger.allocated) < np.array(market.shares) - TOLERANCE).any())
+    return under and (payers.any_above or free_devices(market) > 0)
 
 
 def entries(walk: Walk, market: Market, rules: Rules, payers: Payers, could_move: Callable[[Ints], Bools]) -> Bools:

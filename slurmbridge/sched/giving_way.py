@@ -78,10 +78,10 @@ class GivingWay:
         if not (quotas or self.rules.enabled):
             return self.ways
         self._served = self.walk.memo.runs.served()
-        if self.walk.markets and (quotas or self.rules.enabled):
+        if self.walk.markets:
             for market in self.walk.markets:
                 self._pool(market)
-        elif self.rules.enabled:
+        else:
             maker = self._maker(None)
             if len(maker.victims):
                 for place in range(len(self.walk.rows)):
@@ -111,7 +111,7 @@ class GivingWay:
     # ---- one pool ----
 
     def _pool(self, market: Market) -> None:
-        if not (self.rules.enabled or gains.worthwhile(market)):
+        if not (self.rules.enabled or gains.worthwhile(market, self._payers(market))):
             return
         maker = self._maker(market)
         if not len(maker.victims):

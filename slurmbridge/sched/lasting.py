@@ -6,8 +6,6 @@ and nodes that fall free soon, or are idle, stay whole. A node's Weight comes fi
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,6 +33,4 @@ class Lasting:
 
     def rank(self, row: int, room: Room) -> tuple[int, float, int, int, int]:
         """Smaller is tried first; the same order for single rows."""
-        until = float(self.until[row])
-        last = -until if math.isfinite(until) else -math.inf
-        return int(self._weights[row]), last, int(room.whole[row]), int(room.cpus[row]), row
+        return int(self._weights[row]), -float(self.until[row]), int(room.whole[row]), int(room.cpus[row]), row

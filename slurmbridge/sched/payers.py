@@ -30,6 +30,11 @@ class Payers:
         self._quota = quota + TOLERANCE
         self._above, self._over = self._held > self._bound, self._held > self._quota
 
+    @property
+    def any_above(self) -> bool:
+        """Whether any queue holds more than is its due."""
+        return bool(self._above.any())
+
     def changed(self, leaf: int) -> None:
         """What a leaf and the queues above it hold is not what it was."""
         for queue in self._market.pool.tree.paths[leaf]:

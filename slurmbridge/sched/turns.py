@@ -1,7 +1,8 @@
 """Whose job is looked at next where queues take turns?
 
 Each leaf has its jobs in the order of priority, or among those of equal partitions and QOS in one that is given; the tree says
-which leaf is next, by what its queues hold and deserve (and, where quotas bind, what the job would add). After every start the leaf's turn is weighed anew, so that no queue runs far ahead of its share.
+which leaf is next, by what its queues hold and deserve (and, where quotas bind, what the job would add). After every start
+the leaf's turn is weighed anew, so that no queue runs far ahead of its share.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Skip = Callable[[int], bool]
 
 
 class Turns:
-    """Entries (places in a `Queue`) of one pool, those with the least `first` before others of a leaf. Iterate; before going on, whoever started something charges the ledger.
+    """Entries (places in a `Queue`) of one pool, those with the least `first` before others of a leaf. Iterate; before going on,
+    whoever started something charges the ledger.
 
     An entry comes again until `passed` is called for its leaf or `skip` says that it needs no look.
     """
