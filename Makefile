@@ -62,6 +62,7 @@ soak: setup ## 1,000 kills of the daemon while jobs are submitted and run, chaos
 	$(PY) integration/soak_nodes.py --bin $(VENV)/bin
 	$(PY) -m pytest integration/clients integration/side_by_side
 	$(PY) -m pytest integration/kube -m soak
+	SLURMBRIDGE_RANDOM_EXAMPLES=1 $(PY) -m pytest $(PURE) -m "$(UNIT)"
 
 docs: setup ## write the generated reference pages
 	$(PY) docs/generate.py
