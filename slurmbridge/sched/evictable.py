@@ -180,7 +180,8 @@ class Victims:
     def could_have(self, room: Room, devices: Ints, floors: Ints, allowed: Bools) -> Bools:
         """Of many floors at once, those that enough nodes could meet."""
         usable = self.columns.usable
-        free = _Free(*(amounts[usable] for amounts in self._free_without(room, devices, allowed)))
+        every = self._free_without(room, devices, allowed)
+        free = _Free(every.cpus[usable], every.memory[usable], every.milli[usable], every.idle[usable])
         enough = [np.count_nonzero(_meeting(floor, free)) >= max(floor[NODES], 1) for floor in floors.tolist()]
         return np.array(enough, dtype=np.bool_)
 
