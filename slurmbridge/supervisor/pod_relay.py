@@ -10,6 +10,7 @@ import hashlib
 import os
 import socket
 import ssl
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from slurmbridge.supervisor.kernel import boottime
@@ -54,6 +55,7 @@ class Relay:
         self._gate, self._loop, self._near, self._said = gate, gate.loop, near, said
         self._until, self._parting = until, parting
         self._far: socket.socket | None = None
+        self._timer: Timer | None = None
         self._heard = False
         self._near_ended = False
         self._pause_s = FIRST_S
@@ -63,10 +65,6 @@ class Relay:
 
     def dial(self) -> None:
         """Once more, or for the first time."""
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = self._gate.tls.wrap_bio(self._incoming, self._outgoing)
-        self._is_secure = self._far_ended = False
-        self._to_far, self._to_near = bytearray(), bytearray()
         self._addresses: list[Address] = []
         self._gate.names.find(self._found)
 
@@ -81,6 +79,10 @@ class Relay:
             self._fail(why)
             return
         family, address = self._addresses.pop(0)
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = self._gate.tls.wrap_bio(self._incoming, self._outgoing)
+        self._is_secure = self._far_ended = False
+        self._to_far, self._to_near = bytearray(), bytearray()
         try:
             self._far = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
             for level, option, value in KEEPALIVE:
@@ -92,7 +94,7 @@ class Relay:
             self._next(os.strerror(number))
             return
         assert self._far is not None
-        self._timer: Timer = self._loop.after(CONNECT_S, lambda: self._next("no answer in time"))
+        self._timer = self._loop.after(CONNECT_S, lambda: self._next("no answer in time"))
         self._loop.watch(self._far.fileno(), OUT, self._connected)
 
     def _next(self, why: str) -> None:
@@ -103,7 +105,6 @@ class Relay:
         assert self._far is not None
         number = self._far.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if number:
-            self._timer.cancel()
             self._next(os.strerror(number))
             return
         self._advance()
@@ -117,14 +118,14 @@ class Relay:
         except ssl.SSLError as error:
             return f"no TLS: {error.reason or error}"
         certificate = self._tls.getpeercert(binary_form=True) or b""
-        if hashlib.sha256(certificate).hexdigest() != self._gate.who.pin.lower():
+        if hashlib.sha256(certificate).hexdigest() != self._gate.who.pin:
             return "its certificate is another one than the one named by --pin"
         try:
             self._tls.write(self._gate.opening(self._said))
         except OSError as error:
             return f"the pod's token: {error}"
         self._is_secure = True
-        self._timer.cancel()
+        self._wait_no_longer()
         return ""
 
     # ---- from then on
@@ -158,20 +159,23 @@ class Relay:
             elif data:
                 self._until = 0.0  # it cannot be said again
                 self._parting = b""
-                self._tls.write(data)
+                self._say(data)
         self._advance()
+
+    def _say(self, data: bytes) -> None:
+        try:
+            self._tls.write(data)
+        except ssl.SSLError:  # the far side has broken it
+            self._far_ended = True
 
     def _advance(self) -> None:
         """Move what can be moved, then wait for what comes next."""
         why = "" if self._is_secure else self._secure()
         if why:
-            self._timer.cancel()
             self._send_far()  # the alert that says why
             self._fail(why)
             return
-        if self._is_secure:
-            self._read_tls()
-        if not self._send_near() or not self._send_far():
+        if not self._bring_near() or not self._send_far():
             self._fail("the connection was cut")
             return
         if self._near_ended and not self._to_far:
@@ -180,6 +184,17 @@ class Relay:
             self._fail("it ended the connection")
         else:
             self._watch()
+
+    def _bring_near(self) -> bool:
+        """All that has come, as far as the near side takes it: no event of the far side tells of it again."""
+        while True:
+            if self._is_secure:
+                self._read_tls()
+            was_full = len(self._to_near) >= ENOUGH
+            if not self._send_near():
+                return False
+            if not was_full or len(self._to_near) >= ENOUGH:
+                return True
 
     def _read_tls(self) -> None:
         try:
@@ -215,9 +230,9 @@ class Relay:
         reads = self._is_secure and len(self._to_far) < ENOUGH and not self._near_ended
         self._await(near, (OUT if self._to_near else 0) | (IN if reads else 0), self._near_ready)
 
-    def _await(self, sock: socket.socket, events: int, call: object) -> None:
+    def _await(self, sock: socket.socket, events: int, call: Callable[[int], None]) -> None:
         if events:
-            self._loop.watch(sock.fileno(), events, call)  # type: ignore[arg-type]
+            self._loop.watch(sock.fileno(), events, call)
         else:
             self._loop.forget(sock.fileno())
 
@@ -241,7 +256,12 @@ class Relay:
         self._pause_s = min(self._pause_s * 2, LAST_S)
         return pause
 
+    def _wait_no_longer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
     def _drop_far(self) -> None:
+        self._wait_no_longer()
         if self._far is not None:
             self._loop.forget(self._far.fileno())
             self._far.close()
