@@ -1,7 +1,8 @@
 """sbcast: a file of the user's, written by a process of the user's on the job's nodes.
 
 The first node's supervisor writes it; the virtual nodes of one machine see one file system, so one copy is all there
-is (`pod_cast`: where each has its own). The file comes in blocks, each asked for when the one before is written, so that nothing piles up here.
+is (`pod_cast`: where each has its own). The file comes in blocks, each asked for when the one before is written, so that
+nothing piles up here.
 """
 
 from __future__ import annotations

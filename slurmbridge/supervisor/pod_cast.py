@@ -55,12 +55,15 @@ class Spread:
 
     def lost(self) -> None:
         """The sender is gone."""
+        self._left.clear()
         self._pass_on(wire.FINISHED, b"")
         self._own.lost()
         self._on_over(self._number)
 
     def told(self, rank: int, kind: bytes, payload: bytes) -> None:
         """A rank has room for more, or is done."""
+        if rank not in self._left:
+            return
         if kind == wire.MORE:
             self._busy.discard(rank)
         elif kind == wire.FINISHED:
@@ -69,7 +72,7 @@ class Spread:
             if decode(payload)["errno"] or not self._left:
                 self._link.send(wire.FINISHED, payload)
                 self._link.close()
-                self._on_over(self._number)
+                self.lost()  # the others' writers wait for more
                 return
         if not self._busy and self._left:
             self._link.send(wire.MORE)

@@ -154,7 +154,7 @@ class Pod:
         self.process.send_signal(signal.SIGTERM)
 
     def cut_off(self) -> None:
-        left = _below(self.process.pid)
+        left = below(self.process.pid)
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -165,13 +165,13 @@ class Pod:
             self.process.stderr.close()
 
 
-def _below(pid: int) -> list[int]:
+def below(pid: int) -> list[int]:
     """What the container's end would end."""
     try:
         children = [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
-    return children + [each for child in children for each in _below(child)]
+    return children + [each for child in children for each in below(child)]
 
 
 @contextlib.contextmanager

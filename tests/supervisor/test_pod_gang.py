@@ -14,7 +14,7 @@ from slurmbridge.supervisor.pod_meeting import Run, ports
 from slurmbridge.wire import step as step_wire
 from slurmbridge.wire import supervisor as wire
 from slurmbridge.wire.client import Decoder, frame, pack
-from tests.supervisor.pods import CLIENT, TOKEN, Line, Pod, ScriptedDaemon, launch, pods, srun
+from tests.supervisor.pods import CLIENT, TOKEN, Line, Pod, ScriptedDaemon, below, launch, pods, srun
 
 pytestmark = pytest.mark.processes
 
@@ -221,7 +221,7 @@ class Sender:
 def test_a_file_is_brought_to_all_ranks(daemon: ScriptedDaemon, tmp_path: Path, force: bool) -> None:
     """Pods have files of their own. Here both write the same one: the second is refused what the first has made."""
     whole = bytes(range(256)) * 10_000
-    with contextlib.ExitStack() as stack, pods(Pod(daemon, tmp_path), Pod(daemon, tmp_path, rank=1)) as (first, _):
+    with contextlib.ExitStack() as stack, pods(Pod(daemon, tmp_path), Pod(daemon, tmp_path, rank=1)) as (first, second):
         line = start(daemon, tmp_path, 2, "#!/bin/sh\nexec sleep 600\n")[0]
         line.report("started")
         sender = stack.enter_context(contextlib.closing(Sender(first)))
@@ -243,3 +243,5 @@ def test_a_file_is_brought_to_all_ranks(daemon: ScriptedDaemon, tmp_path: Path, 
                     sender.send(step_wire.STDIN, b"x")
                 kind, payload = sender.answer()
             assert (kind, wire.decode(payload)["errno"]) == (step_wire.FINISHED, errno.EEXIST)
+            while len(below(first.process.pid)) > 1 or below(second.process.pid):  # who writes ends, the script goes on
+                assert first.process.poll() is None and second.process.poll() is None
