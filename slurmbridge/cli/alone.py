@@ -2,7 +2,9 @@
 
 try:
     from slurmbridge.cli.local import main
-except ModuleNotFoundError:  # a pod has the standard library and what needs no more
+except ModuleNotFoundError as absent:
+    if absent.name != "slurmbridge.cli.local":  # a pod has none; with one, it is the installation that is broken
+        raise
     from slurmbridge.cli.unreachable import main
 
 __all__ = ["main"]
