@@ -24,6 +24,7 @@ class Place:
         self, loop: Loop, space: PodSpace, who: Who, folders: list[tuple[str, str]], *, base: str, words: str
     ) -> None:
         self.loop, self.space, self.who, self.folders, self.base, self.words = loop, space, who, folders, base, words
+        space.part(loop)  # until a run has calls of its own: those who look names up end before it begins
         self.gate = Gate(loop, space, who)
         self.container = dict(os.environ)
         self.spool = os.path.join(base, SPOOL)

@@ -14,6 +14,7 @@ import pytest
 from slurmbridge.supervisor import pod_relay
 from slurmbridge.supervisor.loop import Loop
 from slurmbridge.supervisor.pod_gate import Gate, Who
+from slurmbridge.supervisor.pod_place import Place
 from slurmbridge.supervisor.pod_relay import ENOUGH
 from slurmbridge.supervisor.pod_space import PodSpace
 from tests.supervisor.pods import Line, ScriptedDaemon
@@ -93,6 +94,18 @@ def gate(daemon: ScriptedDaemon, tmp_path: Path) -> Iterator[Gate]:
         relay._close()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, handler)
+
+
+def test_who_looks_a_name_up_is_forgotten_when_it_has_ended(gate: Gate, daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    """Also before a run has begun: its number may be a process of the job's later."""
+    who, space = gate.who._replace(host="localhost"), PodSpace()
+    place = Place(gate.loop, space, who, [], base=str(tmp_path / "base"), words="")
+    found: list[int] = []
+    place.gate.names.find(lambda addresses: found.append(len(addresses)))
+    while not found or space.aside:
+        gate.loop.after(0.01, gate.loop.stop)
+        gate.loop.run()
+    assert found[0]
 
 
 def test_what_has_come_is_passed_on_when_there_is_room_though_nothing_follows(
