@@ -47,7 +47,7 @@ def ours(root: Path) -> tuple[set[str], set[str]]:
         if name in found or name in ONLY_WHERE_ALL_IS:
             continue
         found.add(name)
-        for imported in _imports(_path(root, name), root):
+        for imported in _imports(path_of(root, name), root):
             top = imported.partition(".")[0]
             if top == PACKAGE:
                 waiting.append(imported)
@@ -59,14 +59,10 @@ def ours(root: Path) -> tuple[set[str], set[str]]:
     return found | packages, standard
 
 
-def _path(root: Path, name: str) -> Path:
-    path = root / name.replace(".", "/")
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-
-
 def path_of(root: Path, name: str) -> Path:
     """The source of a module of ours."""
-    return _path(root, name)
+    path = root / name.replace(".", "/")
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def _imports(path: Path, root: Path) -> Iterator[str]:
@@ -85,7 +81,7 @@ def _imports(path: Path, root: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
-                is_module = node.module.startswith(PACKAGE) and _path(root, inner).is_file()
+                is_module = node.module.startswith(PACKAGE) and path_of(root, inner).is_file()
                 yield inner if is_module else node.module
 
 

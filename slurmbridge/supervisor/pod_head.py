@@ -14,7 +14,6 @@ from typing import Any
 from slurmbridge.supervisor import pod_env, pod_folders, pod_memory, pod_words
 from slurmbridge.supervisor.casting import Cast
 from slurmbridge.supervisor.head import Head
-from slurmbridge.supervisor.kernel import boottime
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.peers import Peers
 from slurmbridge.supervisor.pod_cast import FIRST_NUMBER, Spread
@@ -47,7 +46,6 @@ class PodHead(Head):
         self._oom_kills = pod_memory.kills()
         self._files: dict[int, Spread] = {}  # of sbcast, under way
         self._last_file = FIRST_NUMBER
-        self._over_at = 0.0
         self._is_told = False  # the termination message is all of the record
         signal.signal(signal.SIGTERM, lambda number, where: place.loop.after(0, self._deleted) and None)
 
@@ -131,7 +129,6 @@ class PodHead(Head):
     def _keep(self, report: dict[str, Any], *, sync: bool = True) -> None:
         words, self._is_told = pod_words.last_words(report)
         self.code = pod_words.exit_code(str(report["why"]), int(report["status"]))
-        self._over_at = boottime()
         try:
             with open(self._place.words, "wb") as file:
                 file.write(words)
