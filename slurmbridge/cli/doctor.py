@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
 import sqlite3
@@ -20,6 +21,8 @@ from slurmbridge.model.examination import Examined, Finding, Machine
 from slurmbridge.model.fleet import FleetConfig
 
 ANSWER_S = 10.0
+ESCAPED = re.compile(r"\\([0-7]{3})")
+"""How the kernel's table of mounts writes blanks and backslashes, and only those."""
 
 
 def main(
@@ -101,14 +104,14 @@ def _machine(place: instance.Instance, conf_file: str | None, config: ClusterCon
     )
 
 
-def filesystem(path: str) -> str:
+def filesystem(path: str, mounts: str = "/proc/self/mountinfo") -> str:
     """Type of the file system that holds a folder, as the kernel's table of mounts names it; empty: not known."""
     real, best, kind = os.path.realpath(path), "", ""
     try:
-        with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as table:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as table:
             for line in table:
                 words, _, rest = line.partition(" - ")
-                point = words.split(" ")[4].encode().decode("unicode_escape")
+                point = ESCAPED.sub(lambda found: chr(int(found[1], 8)), words.split(" ")[4])
                 inside = real == point or real.startswith(point.rstrip("/") + "/")
                 if inside and len(point) >= len(best):
                     best, kind = point, rest.split(" ")[0]
