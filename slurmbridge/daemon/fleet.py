@@ -141,6 +141,7 @@ class Fleet:
                     memory.node_table.resize(self._as_updated(conf, before[conf.name]))
                     self._node_changed(conf.name)
                     log.info("event=node.resized node=%s cpus=%d memory=%d", conf.name, conf.cpus, conf.real_memory)
+            self._reconfigured(config)  # by what name and where the cluster has a node may be another thing, too
             return []
         names = {conf.name for conf in config.nodes}
         dropped = [node for name in before if name not in names and (node := memory.node(name)) is not None]

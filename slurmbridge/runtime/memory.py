@@ -53,11 +53,11 @@ class MemoryRuntime:
         self._runs: dict[RunKey, _Run] = {}
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
-        self._names: tuple[str, ...] = ()
+        self.config = ClusterConfig()  # that it was told last
 
     async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
         self._listener = listener
-        self._names = tuple(node.name for node in config.nodes)
+        self.reconfigure(config)
 
     async def adopt(self, expected: Sequence[RunKey]) -> None:
         known = set(expected)
@@ -135,10 +135,10 @@ class MemoryRuntime:
         return f"memory:{key.job_id}.{key.restarts}"
 
     def sample(self) -> Sequence[NodeSample]:
-        return [NodeSample(node=name) for name in self._names]
+        return [NodeSample(node=node.name) for node in self.config.nodes]
 
     def reconfigure(self, config: ClusterConfig) -> None:
-        self._names = tuple(node.name for node in config.nodes)
+        self.config = config
 
     async def stop(self, *, end_jobs: bool) -> None:
         if end_jobs:

@@ -156,6 +156,15 @@ async def test_what_NodeName_lines_say_goes_for_the_node_of_that_name(made: Flee
     ]  # fmt: skip
 
 
+@on(CONF.replace("NodeHostname=ip-2", "NodeAddr=ip-2"), "", node("ip-1"))
+async def test_pods_go_to_a_declared_node_by_the_name_and_address_that_it_comes_with(made: FleetSite) -> None:
+    made.paper.put(node("ip-2", address="10.0.0.2"))
+    made.paper.change("ip-1", address="10.0.0.1")
+    await made.settle()
+    known = {each.name: (each.host, each.address) for each in made.runtime.config.nodes}
+    assert known == {"n1": ("ip-1", "10.0.0.1"), "n2": ("ip-2", "10.0.0.2")}
+
+
 @on(CONF, "", node("ip-1", cpus=4), node("ip-2"))
 async def test_a_node_with_less_than_its_line_promises_is_drained(made: FleetSite) -> None:
     assert await made.sinfo("%R %N %T %E") == [
