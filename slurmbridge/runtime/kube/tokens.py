@@ -21,7 +21,7 @@ from slurmbridge.manifest.pod_site import AUDIENCE, PodSite
 from slurmbridge.model.run import RunKey
 from slurmbridge.reconcile.observed import SeenPod
 from slurmbridge.runtime.kube.api import Api
-from slurmbridge.runtime.kube.faults import ApiFault
+from slurmbridge.runtime.kube.faults import ApiFault, Kind
 
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"
 POD_NAME, POD_UID = "authentication.kubernetes.io/pod-name", "authentication.kubernetes.io/pod-uid"
@@ -98,6 +98,8 @@ class Tokens:
             status = msgspec.json.decode(self._api.create(REVIEWS, body), type=_Review).status
         except ApiFault as fault:  # its words may repeat what was sent
             raise ApiFault(fault.kind, fault.message.replace(token, "TOKEN"), code=fault.code) from None
+        except msgspec.DecodeError:
+            raise ApiFault(Kind.DOWN, f"{self._api.server}: its answer is no TokenReview") from None
         if not status.authenticated:
             return f"the token is not valid: {status.error.replace(token, 'TOKEN') or 'no reason given'}"
         if AUDIENCE not in status.audiences:

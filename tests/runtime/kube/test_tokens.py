@@ -179,3 +179,15 @@ def test_only_so_many_answers_are_remembered(keep: Callable[[Rule], None], monke
         assert len(bench.reviewer._known) == 3
 
     keep(rule)
+
+
+def test_an_answer_that_is_no_review_is_no_verdict(keep: Callable[[Rule], None]) -> None:
+    async def rule(bench: Bench) -> None:
+        bench.pod()
+        token = bench.paper.token(NAME)
+        bench.paper.tokens[token]["user"] = 7
+        with pytest.raises(ApiFault) as caught:
+            await bench.why_not(token)
+        assert caught.value.kind is Kind.DOWN
+
+    keep(rule)
