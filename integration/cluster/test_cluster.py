@@ -148,8 +148,14 @@ def test_nodes_on_paper_are_ready_and_run_what_is_bound_to_them(cluster: Cluster
         assert cluster.gpus(names[3]) == 8
         ends = manifest("ends", node=names[3])
         ends["metadata"]["annotations"] = {"paper/seconds": "1", "paper/exit": "7"}
-        space.create(manifest("stays", node=names[4]), ends)
+        held = manifest("held", node=names[4])
+        held["metadata"]["finalizers"] = ["it/held"]
+        space.create(manifest("stays", node=names[4]), ends, held)
         space.await_phase("stays", "Running")
+        space.await_phase("held", "Running")
+        space.kubectl("delete", "pod", "held", "--wait=false")
+        space.await_phase("held", *ENDS)
+        space.kubectl("patch", "pod", "held", "--type=merge", "--patch", '{"metadata": {"finalizers": null}}')
         state = space.await_phase("ends", *ENDS)["status"]["containerStatuses"][0]["state"]["terminated"]
         assert state["exitCode"] == 7
         cluster.kubectl("annotate", "node", names[5], "paper/silent=true")

@@ -236,6 +236,10 @@ func (p *paper) settle(ctx context.Context, key types.NamespacedName) (time.Dura
 	}
 	api := p.api.CoreV1().Pods(key.Namespace)
 	if seen.DeletionTimestamp != nil {
+		if seen.Status.Phase == core.PodRunning { // a kubelet tells how it ended before it lets it go
+			_, err = api.UpdateStatus(ctx, ended(seen), meta.UpdateOptions{})
+			return 0, err
+		}
 		now := meta.DeleteOptions{GracePeriodSeconds: new(int64), Preconditions: meta.NewUIDPreconditions(string(seen.UID))}
 		return 0, api.Delete(ctx, key.Name, now)
 	}
