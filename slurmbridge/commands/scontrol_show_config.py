@@ -114,6 +114,8 @@ def _computed(name: str, config: ClusterConfig, eyes: Eyes) -> str | None:
     if name == "PreemptExemptTime":
         off = dict(config.values).get(name) == "-1"
         return "NONE" if off else durations.render_elapsed(config.preempt_exempt_time)
+    if name == "PropagateResourceLimits" and config.propagate_limits_except:
+        return "(null)"
     if name == "MessageTimeout":
         return f"{config.message_timeout} sec"
     return None
@@ -146,7 +148,7 @@ def _render(key: ConfKey, text: str) -> str:
         return "UNLIMITED" if text in ("0", "UNLIMITED", "INFINITE") else _number(text)
     if kind is Kind.LEVEL:
         return _LEVELS[int(text)] if text.isdecimal() and int(text) < len(_LEVELS) else text.lower()
-    if key.name == "PropagateResourceLimits":
+    if key.name.startswith("PropagateResourceLimits"):
         return text.upper()
     if key.name == "SuspendTime" and text == "-1":
         return "INFINITE"

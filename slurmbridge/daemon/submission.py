@@ -165,12 +165,12 @@ class Submissions:
         )
 
     def _propagated(self, call: Call, component: Component) -> tuple[tuple[str, int, int], ...]:
-        """The caller's limits that travel with the job: --propagate, else PropagateResourceLimits."""
-        asked = component.request.propagate
-        names = rlimits.parse(asked) if asked else self.core.memory.config.propagate_limits
-        if "ALL" in names:
-            return call.rlimits
-        return tuple(limit for limit in call.rlimits if limit[0] in names)
+        """The caller's limits that travel with the job: --propagate, else PropagateResourceLimits[Except]."""
+        asked, config = component.request.propagate, self.core.memory.config
+        if not asked and (kept := config.propagate_limits_except):
+            return rlimits.without(call.rlimits, kept)
+        names = rlimits.parse(asked) if asked else config.propagate_limits
+        return rlimits.among(call.rlimits, names)
 
     def _job(
         self,

@@ -24,3 +24,17 @@ def parse(text: str) -> tuple[str, ...]:
         if word:
             found.append(name)
     return tuple(dict.fromkeys(found))
+
+
+Limit = tuple[str, int, int]  # name, soft, hard
+
+
+def among(limits: tuple[Limit, ...], names: tuple[str, ...]) -> tuple[Limit, ...]:
+    """Those of `limits` that `names` names; `ALL` names each."""
+    return limits if "ALL" in names else tuple(limit for limit in limits if limit[0] in names)
+
+
+def without(limits: tuple[Limit, ...], names: tuple[str, ...]) -> tuple[Limit, ...]:
+    """Those that `names` does not name."""
+    named = among(limits, names)
+    return tuple(limit for limit in limits if limit not in named)

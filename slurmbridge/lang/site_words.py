@@ -37,7 +37,7 @@ WORDS: Final = (
     _pod("resources", "resource: amount", "added to each pod, as `rdma/ib: 1`; a node without so much of it is not the partition's"),
     _pod("priorityClassName", "text", "of the pods"),
     _pod("runtimeClassName", "text", "of the pods"),
-    _pod("securityContext", "Kubernetes", "but for users and groups, which are the submitter's; RDMA needs `capabilities: {add: [IPC_LOCK]}`"),
+    _pod("securityContext", "Kubernetes", "but for users and groups, which are the submitter's; RDMA needs locked memory: a container runtime on the nodes that allows it (`LimitMEMLOCK=infinity`), and `PropagateResourceLimitsExcept=MEMLOCK` where login hosts allow less"),
     _pod("hostNetwork", "`true` or `false`", "the network of the node"),
     _pod("hostSoftware", "`true` or `false`", "software of the login host is mounted, so its PATH and LD_* mean something in jobs"),
     _pod("shmMiB", "MiB", "size of /dev/shm; without it as much as the job's memory"),

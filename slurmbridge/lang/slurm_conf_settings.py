@@ -228,6 +228,7 @@ FIELDS: Final[dict[str, tuple[str, Callable[[Pair], Any]]]] = {
     "accountingstoragetres": ("accounting_tres", values.names),
     "accountingstoreflags": ("store_flags", _words),
     "propagateresourcelimits": ("propagate_limits", _rlimits),
+    "propagateresourcelimitsexcept": ("propagate_limits_except", _rlimits),
     "mailprog": ("mail_prog", _text),
     "maildomain": ("mail_domain", _text),
     "privatedata": ("private_data", _words),

@@ -300,6 +300,7 @@ class ClusterConfig(msgspec.Struct, frozen=True, kw_only=True):
     accounting_tres: tuple[str, ...] = ()
     store_flags: frozenset[str] = frozenset()
     propagate_limits: tuple[str, ...] = ("ALL",)
+    propagate_limits_except: tuple[str, ...] = ()  # where there are any, all others travel
     mail_prog: str = ""
     mail_domain: str = ""
     private_data: frozenset[str] = frozenset()

@@ -119,6 +119,7 @@ def test_an_include_that_includes_itself_ends_in_an_error() -> None:
         ("PriorityMaxAge=zzz", 'Bad value "zzz" for PriorityMaxAge'),
         ("AccountingStorageEnforce=zzz", "Invalid parameter for AccountingStorageEnforce: zzz"),
         ("PropagateResourceLimits=zzz", "Bad rlimit name: ZZZ"),
+        ("PropagateResourceLimitsExcept=zzz", "Bad rlimit name: ZZZ"),
         ("PartitionName=p MaxTime=foo", 'Bad value "foo" for MaxTime'),
         ("PartitionName=p State=foo", 'Bad value "foo" for State'),
         ("PartitionName=p Nodes=n9", "Invalid node name specified: n9"),

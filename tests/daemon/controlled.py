@@ -46,6 +46,7 @@ NodeName=n[1-4] CPUs=8 Sockets=2 CoresPerSocket=4 RealMemory=16000
 PartitionName=debug Nodes=n[1-4] Default=YES MaxTime=INFINITE
 """
 START = 1_800_000_000.0
+LIMITS = (("CORE", 0, -1), ("MEMLOCK", 65536, 65536), ("NOFILE", 1024, 4096))  # of each caller: name, soft, hard
 USERS = {"root": 0, "alice": 1001, "bob": 1002}
 
 
@@ -181,6 +182,7 @@ class Site:
             host="ctl",
             now=self.clock(),
             nonce=nonce or f"{self.nonces:032x}",
+            rlimits=LIMITS,
         )
         main = find(call.argv[0])
         assert main is not None

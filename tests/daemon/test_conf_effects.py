@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from slurmbridge.errors import ConfigError
-from tests.daemon.controlled import CONF, Site, check_use
+from tests.daemon.controlled import CONF, LIMITS, Site, check_use
 
 GPUS = CONF.replace(" Default=YES", "").replace("DefMemPerCPU=100\n", "DefMemPerCPU=100\nDefCpuPerGPU=2\n") + (
     "GresTypes=gpu\n"
@@ -141,3 +141,31 @@ def test_what_is_never_to_be_requeued_ends_with_its_exit_code() -> None:
         assert site.states(job) == ["FAILED"]
 
     on_site(scenario, EXITS)
+
+
+@pytest.mark.parametrize(
+    ("line", "option", "names", "shown"),
+    [
+        ("", "", "CORE MEMLOCK NOFILE", ("ALL", "(null)")),
+        ("PropagateResourceLimits=none", "", "", ("NONE", "(null)")),
+        ("PropagateResourceLimits=core,rlimit_nofile", "", "CORE NOFILE", ("CORE,RLIMIT_NOFILE", "(null)")),
+        ("PropagateResourceLimitsExcept=MEMLOCK", "", "CORE NOFILE", ("(null)", "MEMLOCK")),
+        ("PropagateResourceLimitsExcept=memlock,core", "", "NOFILE", ("(null)", "MEMLOCK,CORE")),
+        ("PropagateResourceLimitsExcept=ALL", "", "", ("(null)", "ALL")),
+        ("PropagateResourceLimitsExcept=NONE", "", "CORE MEMLOCK NOFILE", ("(null)", "NONE")),
+        ("PropagateResourceLimitsExcept=MEMLOCK", "--propagate=MEMLOCK", "MEMLOCK", ("(null)", "MEMLOCK")),
+        ("PropagateResourceLimits=NONE\nPropagateResourceLimitsExcept=CORE", "", "MEMLOCK NOFILE", ("(null)", "CORE")),
+    ],
+)
+def test_the_callers_limits_travel_as_the_site_says(line: str, option: str, names: str, shown: tuple[str, str]) -> None:
+    async def scenario(site: Site) -> None:
+        job = site.job(await site.submit(option))
+        assert job.spec.rlimits == tuple(limit for limit in LIMITS if limit[0] in names.split())
+        lines = (await site.run("scontrol show config")).out.splitlines()
+        of_limits = dict(line.split(" = ") for line in lines if line.startswith("PropagateResourceLimits"))
+        assert {key.strip(): value for key, value in of_limits.items()} == {
+            "PropagateResourceLimits": shown[0],
+            "PropagateResourceLimitsExcept": shown[1],
+        }
+
+    on_site(scenario, CONF + line + "\n")
