@@ -46,6 +46,17 @@ def ensure(state: str) -> tuple[ssl.SSLContext, str]:
         raise ConfigError(f"not the daemon's key and certificate: {fault}", file=path) from fault
 
 
+def secret(state: str) -> bytes:
+    """What tokens of runs are made from (`runtime.kube.runtime`): of the key, so that it is the daemon's alone and as lasting
+    as the pin. After `ensure`. ConfigError: it cannot be read."""
+    path = os.path.join(state, FILE)
+    try:
+        with open(path, "rb") as file:
+            return hashlib.sha256(b"tokens of runs\0" + file.read(1 << 16)).digest()
+    except OSError as fault:
+        raise ConfigError(fault.strerror or str(fault), file=path) from fault
+
+
 def write_new(path: str) -> None:
     """On the disk when this returns; one that is there stays."""
     if not os.path.lexists(path):

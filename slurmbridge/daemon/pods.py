@@ -50,6 +50,7 @@ class Pods:
         self._server: asyncio.Server | None = None
         fleet = configuration.read_fleet(slurm_conf, site)
         self._context, pin = certificate.ensure(state)
+        self._secret = certificate.secret(state)
         self._place = place.find(options.kubeconfig, options.namespace, within=ANSWERED_S)
         try:
             self._socket = self._settle(options, state, fleet, pin)
@@ -96,8 +97,9 @@ class Pods:
             raise RuntimeFault(f"the nodes of {self._place.api.server} cannot be listed: {why}")
         config = self.cluster.fill(self.read_config())
         self.runtime = KubeRuntime(
-            self._place.api, self.site, dict(config.partition_pods), config.pods, time.time, nodes=self.cluster.watch
-        )
+            self._place.api, self.site, dict(config.partition_pods), config.pods, time.time, secret=self._secret,
+            nodes=self.cluster.watch,
+        )  # fmt: skip
         return config
 
     def read_config(self) -> FleetConfig:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from slurmbridge.model.pods import PodTemplate
 from slurmbridge.model.run import Launch, RunKey
+from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.protocol import Ended
 
 
@@ -62,3 +65,25 @@ class Run:
     def is_over(self) -> bool:
         """Nothing of it can be told to do anything."""
         return self.is_ended or self.end is not None
+
+
+def token_of(launch: Launch, instance: str, secret: bytes) -> str:
+    """By which the run's supervisors know each other, and are known when they come back: the same from every daemon that has
+    the secret."""
+    run = f"{instance} {launch.key.job_id} {launch.key.restarts} {launch.epoch}"
+    return hmac.digest(secret, run.encode(), "sha256").hex()[:32]
+
+
+def payload_of(run: Run, launch: Launch, rank: int, template: PodTemplate, head: str) -> bytes:
+    """Of the launch frame for one rank. `head`: address of the first rank's node."""
+    ranks = [
+        {**each, "host": host} for each, host in zip(launch_frame.ranks_of(launch), run.host_names, strict=True)
+    ]  # fmt: skip
+    own = {
+        "token": run.token,
+        "epoch": launch.epoch,
+        "address_of_node": run.host_names[0],
+        "head": head if template.host_network else "",  # no name server knows the name of a host
+        "host_software": template.host_software,
+    }
+    return launch_frame.payload(launch, rank, ranks, own)

@@ -1,13 +1,14 @@
 """Runs as pods: their objects are `gangs`' business, their supervisors dial in, and here the two come together.
 
-A supervisor that is new says hello without a token and gets its launch; one that comes back has its token. What a run
-became is told once: by its supervisor, else by the last words in its pod, else by what the cluster says of the pods.
+A supervisor that is new says hello without a token and gets its launch; one that comes back has its token. The token is the
+same whenever the run is launched: of a gang whose daemon died some ranks may have it from the one, the others from the next.
+What a run became is told once: by its supervisor, else by the last words in its pod, else by what the cluster says of the pods.
 """
 
 from __future__ import annotations
 
 import asyncio
-import secrets
+import hmac
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -24,14 +25,13 @@ from slurmbridge.model.pods import PodTemplate
 from slurmbridge.reconcile.observed import NodeState, SeenPod
 from slurmbridge.reconcile.plan import was_begun
 from slurmbridge.reconcile.trouble import Patience, Trouble
-from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.devices import Access, Denied, DeviceNews, Taken
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
 from slurmbridge.runtime.kube.holding import Holding
 from slurmbridge.runtime.kube.node_watch import NodeWatch
 from slurmbridge.runtime.kube.pace import Pace
-from slurmbridge.runtime.kube.run import Attach, Run
+from slurmbridge.runtime.kube.run import Attach, Run, payload_of, token_of
 from slurmbridge.runtime.local.reports import report_of, words_of
 from slurmbridge.runtime.orders import Orders
 from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
@@ -51,14 +51,15 @@ LISTED_S = 30.0
 
 
 class KubeRuntime(Orders):
-    """See `runtime.protocol`. `templates`: of partitions; `base`: of those that have none."""
+    """See `runtime.protocol`. `templates`: of partitions; `base`: of those that have none; `secret`: of this state folder."""
 
     def __init__(
         self, api: Api, site: PodSite, templates: Mapping[str, PodTemplate], base: PodTemplate,
-        clock: Callable[[], float], *, parting_s: float = PARTING_S, nodes: NodeWatch | None = None,
+        clock: Callable[[], float], *, secret: bytes, parting_s: float = PARTING_S, nodes: NodeWatch | None = None,
         patience: Patience = Patience(), pace: Pace | None = None,
     ) -> None:  # fmt: skip
         self._site, self._clock, self._pace = site, clock, pace or Pace()
+        self._secret = secret
         self._capabilities = Capabilities(containers=True, templates=templates, base=base)
         self._parting_s = parting_s
         self._follows_nodes = nodes is None
@@ -123,7 +124,7 @@ class KubeRuntime(Orders):
             return
         template = self._capabilities.template(launch.partition)
         container = settle(launch.container, template, launch.home)
-        run.launch, run.token = launch, secrets.token_hex(16)
+        run.launch, run.token = launch, token_of(launch, self._site.instance, self._secret)
         if isinstance(container, str):
             self._loop.call_soon(self._end_report, run, "launch", container)
             return
@@ -157,7 +158,7 @@ class KubeRuntime(Orders):
             attach(lambda kind, load: None, lambda: None).close()  # it dials in again
             return
         is_new = not token
-        if run is None or (not is_new and run.token and not secrets.compare_digest(token.encode(), run.token.encode())):
+        if run is None or (not is_new and run.token and not hmac.compare_digest(token.encode(), run.token.encode())):
             self._refuse(attach)
             return
         if is_new and run.launch is None:  # it was found, and had not begun: its launch is asked for again
@@ -176,21 +177,9 @@ class KubeRuntime(Orders):
         channel = attach(lambda kind, load: self._told(run, kind, load), lambda: self._lost(run, rank))
         run.channels[rank] = channel
         if is_new and run.launch is not None:
-            ranks = [
-                {**each, "host": host}
-                for each, host in zip(launch_frame.ranks_of(run.launch), run.host_names, strict=True)
-            ]
-            template, first = self._capabilities.template(run.launch.partition), run.launch.nodes[0].node
-            # no name server knows the name of a host
-            head = self._addresses.get(first, "") if template.host_network else ""
-            own = {
-                "token": run.token,
-                "epoch": run.launch.epoch,
-                "address_of_node": run.host_names[0],
-                "head": head,
-                "host_software": template.host_software,
-            }
-            channel.send(wire.LAUNCH, launch_frame.payload(run.launch, rank, ranks, own))
+            template = self._capabilities.template(run.launch.partition)
+            head = self._addresses.get(run.launch.nodes[0].node, "")
+            channel.send(wire.LAUNCH, payload_of(run, run.launch, rank, template, head))
         else:
             channel.send(wire.ACK, wire.encode({"sequence": 0}))
         if rank == 0:

@@ -49,6 +49,7 @@ class DeviceBench(KubeBench):
             {},
             PodTemplate(image="base"),
             time.time,
+            secret=b"kept",
             parting_s=0.1,
             patience=PATIENCE,
             pace=self.pace,

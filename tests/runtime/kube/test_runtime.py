@@ -22,7 +22,7 @@ from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.runtime import KubeRuntime
 from slurmbridge.runtime.local.channel import Channel
 from slurmbridge.runtime.memory import MemoryRuntime
-from slurmbridge.runtime.protocol import Ended, Lost, Report, RunKey, Started
+from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, Report, RunKey, Started
 from slurmbridge.wire import supervisor as wire
 from slurmbridge.wire.client import Decoder, frame
 from tests.runtime.contract import CONFIG, Contract, launch_of
@@ -130,15 +130,21 @@ class KubeBench:
         self.reports: list[Report] = []
         self.is_mute = False  # supervisors cannot reach the daemon with what they have to say
         self.answers = True  # the daemon stores reports
+        self.has_supervisors = True  # else pods run, and nobody dials in by himself
+        self._launches: dict[RunKey, Launch] = {}  # as the store has them
         self._supervisors: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
-        self.runtime = KubeRuntime(self.connect(), SITE, {}, PodTemplate(image="base"), time.time, parting_s=0.1)
+        self.runtime = KubeRuntime(
+            self.connect(), SITE, {}, PodTemplate(image="base"), time.time, secret=b"kept", parting_s=0.1
+        )
         await self.runtime.start(self._hear, CONFIG, daemon_addr="unix:/nowhere")
 
     def _hear(self, report: Report) -> None:
         self.reports.append(report)
-        if self.answers and not isinstance(report, Lost):
+        if isinstance(report, Lost) and report.message == NEVER_STARTED and report.key in self._launches:
+            self.runtime.launch(self._launches[report.key])
+        elif self.answers and not isinstance(report, Lost):
             self.runtime.acknowledge(report.key, report.sequence)
 
     async def kubelets(self) -> None:
@@ -148,6 +154,8 @@ class KubeBench:
                 task = self._supervisors.get(pod["metadata"]["uid"])
                 if task is None:
                     self.paper.run(name)
+                    if not self.has_supervisors:
+                        continue
                     labels = pod["metadata"]["labels"]
                     key = RunKey(int(labels["slurmbridge.io/job"]), int(labels["slurmbridge.io/restart"]))
                     who = Supervisor(self, name, key, int(labels["slurmbridge.io/rank"]))
@@ -165,7 +173,8 @@ class KubeBench:
 
     def launch(self, job_id: int, script: bytes | None, *, restarts: int = 0, **changes: Any) -> RunKey:
         key = RunKey(job_id, restarts)
-        self.runtime.launch(launch_of(key, script, epoch="5", **changes))
+        self._launches[key] = launch_of(key, script, epoch="5", **changes)
+        self.runtime.launch(self._launches[key])
         return key
 
     async def pass_time(self, seconds: float, until: Callable[[], bool]) -> None:
@@ -267,6 +276,46 @@ def test_a_daemon_that_died_finds_its_runs_and_hears_how_they_ended() -> None:
         (end,) = bench.ends()
         assert isinstance(end, Ended) and end.status == 5 << 8
         await bench.nothing_left()
+
+    run(rule)
+
+
+class Quiet:
+    """A link on which nothing comes."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[bytes, bytes]] = []
+
+    def attach(self, on_frame: object, on_lost: object) -> Quiet:
+        return self
+
+    def send(self, kind: bytes, payload: bytes = b"") -> None:
+        self.sent.append((kind, payload))
+
+    def close(self) -> None:
+        pass
+
+    def token(self) -> str:
+        """That of the launch that came."""
+        ((kind, payload),) = self.sent
+        assert kind == wire.LAUNCH
+        return str(wire.decode_launch(payload)[0]["token"])
+
+
+def test_ranks_of_which_some_were_launched_before_the_daemon_died_know_each_other() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.has_supervisors = False
+        key = bench.launch(1, b"exit 3\n", nodes=GANG)
+        await bench.pass_time(5, lambda: len(bench.runtime.pods(key)) == 2)
+        early, late, again = Quiet(), Quiet(), Quiet()
+        bench.runtime.welcome(early.attach, key, 1, "")
+        await bench.runtime.stop(end_jobs=False)
+        await bench.start()
+        await bench.runtime.adopt([key])
+        bench.runtime.welcome(late.attach, key, 0, "")
+        assert isinstance(bench.reports[-1], Lost)  # its launch is asked for
+        bench.runtime.welcome(again.attach, key, 1, early.token())
+        assert late.token() == early.token() and again.sent[0][0] == wire.ACK
 
     run(rule)
 
