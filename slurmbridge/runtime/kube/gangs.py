@@ -105,11 +105,17 @@ class Gangs:
         self._busy: dict[RunKey, set[Action]] = {}  # under way; deletes that were answered stay, they need no second
         self._timers: dict[RunKey, asyncio.TimerHandle] = {}
         self._knows_runs = False  # before that nothing counts as an orphan
+        self._due: set[RunKey] = set()  # runs that will be begun: what is there of them is no orphan either
 
     async def start(self, within: float = 30.0) -> bool:
         """Follow the cluster; False: it could not be listed in time, and is tried on."""
         self._loop = asyncio.get_running_loop()
         return await self._sights.start(within)
+
+    @property
+    def fault(self) -> str:
+        """Why the cluster was not listed yet."""
+        return self._sights.fault
 
     async def stop(self) -> None:
         """Let go; pods stay."""
@@ -134,8 +140,9 @@ class Gangs:
         """Whether every pod that is there was seen once."""
         return self._sights.knows_pods
 
-    def adopt(self, running: Sequence[RunKey]) -> None:
-        """After a start: these runs go on as they were found; the others are nobody's, unless `begin` follows at once."""
+    def adopt(self, running: Sequence[RunKey], due: Sequence[RunKey] = ()) -> None:
+        """After a start: the first go on as they were found, `due` will be begun or ended; the others are nobody's."""
+        self._due.update(due)
         for key in running:
             self._runs[key] = _Run(Wish(key=key, goal=Goal.RUN), None, self._clock())
         self._knows_runs = True
@@ -186,8 +193,9 @@ class Gangs:
         run = self._runs.get(key)
         pods = self._sights.pods(key)
         self._seen(key, pods)
-        if run is None and not self._knows_runs:
+        if run is None and (not self._knows_runs or key in self._due):
             return
+        self._due.discard(key)
         decided = plan(run.wish if run else None, pods, self._sights.services(key))
         if decided.state is State.CLEAR:
             self._busy.pop(key, None)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from slurmbridge.errors import RuntimeFault
 from slurmbridge.manifest.pod import build
 from slurmbridge.manifest.pod_container import settle
 from slurmbridge.manifest.pod_env import in_pods
@@ -46,8 +47,10 @@ KILL_WAIT_S = 30
 """Of a run that was found: the least that its pods have."""
 HELD_S = 30.0
 """Beyond the time that pods are given to end: then a run that has told its end counts as ended, wherever its kubelet is."""
-LISTED_S = 30.0
-"""How long the start waits for a cluster to be listed, and an end for devices to be free."""
+LISTED_S = 60.0
+"""How long the start waits for a cluster to be listed."""
+FREE_S = 30.0
+"""How long an end waits for devices to be free."""
 
 
 class KubeRuntime(Orders):
@@ -86,12 +89,16 @@ class KubeRuntime(Orders):
         return self._capabilities
 
     async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
-        """Follow the cluster. `daemon_addr` is for commands in jobs; supervisors dial `site.daemon`."""
+        """Follow the cluster. `daemon_addr` is for commands in jobs; supervisors dial `site.daemon`.
+
+        RuntimeFault: the cluster's pods cannot be listed, so that nobody knows which runs go on.
+        """
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self.reconfigure(config)
         await self._devices.start(LISTED_S)
-        await self._gangs.start(LISTED_S)
+        if not await self._gangs.start(LISTED_S):
+            raise RuntimeFault(f"the pods of namespace {self._site.namespace} cannot be listed: {self._gangs.fault}")
 
     def reconfigure(self, config: ClusterConfig) -> None:
         """Of a cluster's configuration also what pods of its partitions are like; those that run stay as they are."""
@@ -110,7 +117,7 @@ class KubeRuntime(Orders):
         for key in found:
             run = self._runs.setdefault(key, Run(key))
             run.is_launched = True
-        self._gangs.adopt(found)
+        self._gangs.adopt(found, due=[key for key in expected if key not in self._runs])
         for key in expected:
             if key not in self._runs:
                 # launched at once or not, before what is left of it counts as nobody's
@@ -162,7 +169,7 @@ class KubeRuntime(Orders):
             self._refuse(attach)
             return
         if is_new and run.launch is None:  # it was found, and had not begun: its launch is asked for again
-            run.is_launched = False
+            run.is_launched = run.is_launched and rank != 0
             self._listener(Lost(key=key, sequence=PROVED, time=self._clock(), message=NEVER_STARTED))
             if run.launch is None:
                 self._refuse(attach)
@@ -295,7 +302,7 @@ class KubeRuntime(Orders):
                 self.kill(key, "cancelled")
             while self._runs:
                 await asyncio.sleep(0.05)
-            await self._devices.emptied(LISTED_S)
+            await self._devices.emptied(FREE_S)
         for run in self._runs.values():
             if run.timer is not None:
                 run.timer.cancel()

@@ -100,6 +100,12 @@ class Sights:
     # ---- questions
 
     @property
+    def fault(self) -> str:
+        """Why the cluster was not listed yet."""
+        late = [each.fault for each in self._followers if not each.lists and each.fault is not None]
+        return str(late[0]) if late else "no answer in time"
+
+    @property
     def knows_pods(self) -> bool:
         """Whether every pod that is there was seen once."""
         if not self._knows_pods and self._pod_follower.lists:

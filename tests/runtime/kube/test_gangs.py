@@ -175,6 +175,46 @@ def test_runs_that_nobody_knows_are_removed_after_a_restart_and_not_before_it_is
     run(rule, bench)
 
 
+def test_what_is_there_of_a_run_that_will_be_begun_stays(bench: Bench) -> None:
+    """It waits for its devices, after a restart between its first and its last pod."""
+
+    async def rule() -> None:
+        gangs = await bench.start()
+        bench.paper.fail = lambda method, path: (
+            (500, "no") if method == "POST" and len(bench.paper.created) > 2 else None
+        )
+        gangs.begin(KEY, objects(3), "5")
+        await bench.until(lambda: len(bench.paper.created) == 3)
+        await gangs.stop()
+        bench.paper.fail = lambda method, path: None
+        gangs = await bench.start()
+        gangs.adopt([], due=[KEY])
+        await asyncio.sleep(0.1)
+        gangs.begin(KEY, objects(3), "5")
+        await bench.hear(Complete)
+        assert len(bench.paper.created) == len(set(bench.paper.created)) == 4
+
+    run(rule, bench)
+
+
+def test_a_run_that_is_ended_before_it_is_begun_leaves_nothing_of_its_earlier_pods(bench: Bench) -> None:
+    async def rule() -> None:
+        gangs = await bench.start()
+        gangs.begin(KEY, objects(2), "5")
+        await bench.hear(Complete)
+        await gangs.stop()
+        gangs = await bench.start()
+        gangs.adopt([], due=[KEY])
+        gangs.end(KEY)
+        await bench.stop_deleted()
+        await bench.hear(Dead)
+        gangs.release(KEY)
+        await bench.hear(Cleared)
+        assert not bench.pods() and not bench.paper.objects["services"]
+
+    run(rule, bench)
+
+
 def test_a_pod_of_an_earlier_life_goes_before_ours_comes(bench: Bench) -> None:
     async def rule() -> None:
         gangs = await bench.start()

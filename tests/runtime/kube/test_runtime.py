@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from slurmbridge.errors import RuntimeFault
 from slurmbridge.manifest.pod_site import PodSite
 from slurmbridge.model.pods import ContainerWish, PodTemplate
 from slurmbridge.model.run import LaunchNode
@@ -316,6 +317,38 @@ def test_ranks_of_which_some_were_launched_before_the_daemon_died_know_each_othe
         assert isinstance(bench.reports[-1], Lost)  # its launch is asked for
         bench.runtime.welcome(again.attach, key, 1, early.token())
         assert late.token() == early.token() and again.sent[0][0] == wire.ACK
+
+    run(rule)
+
+
+def test_a_late_rank_of_a_run_that_was_found_does_not_make_it_one_that_never_began() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.has_supervisors = False
+        key = bench.launch(1, b"exit 3\n", nodes=GANG)
+        await bench.pass_time(5, lambda: len(bench.runtime.pods(key)) == 2)
+        head = Quiet()
+        bench.runtime.welcome(head.attach, key, 0, "")
+        await bench.runtime.stop(end_jobs=False)
+        await bench.start()
+        await bench.runtime.adopt([key])
+        back = Quiet()
+        bench.runtime.welcome(back.attach, key, 0, head.token())
+        bench.runtime.welcome(Quiet().attach, key, 1, "")
+        bench.runtime.kill(key, "cancelled")
+        assert [kind for kind, _ in back.sent] == [wire.ACK, wire.KILL]
+
+    run(rule)
+
+
+def test_a_daemon_that_cannot_list_the_pods_decides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take its runs for ones that never began, and begin them again."""
+    monkeypatch.setattr("slurmbridge.runtime.kube.runtime.LISTED_S", 0.3)
+
+    async def rule(bench: KubeBench) -> None:
+        await bench.runtime.stop(end_jobs=False)
+        bench.paper.fail = lambda method, path: (500, "etcd is away") if path.endswith("/pods") else None
+        with pytest.raises(RuntimeFault, match="etcd is away"):
+            await bench.start()
 
     run(rule)
 
