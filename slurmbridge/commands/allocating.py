@@ -32,7 +32,7 @@ from slurmbridge.commands.submitting import (
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import JobRequest
-from slurmbridge.model.states import Reason
+from slurmbridge.model.states import JobState, Reason
 from slurmbridge.model.verdict import Refused
 from slurmbridge.submit.merge import CommandLine, Draft, first_pass, merge
 from slurmbridge.submit.value import Bad, Clock
@@ -55,6 +55,7 @@ _NOTES = {
 }
 """What is said of some reasons when the job has to wait."""
 _NOT_FIRST = "Immediate execution impossible, insufficient priority"
+_NOT_BOOTED = "Something is wrong with the boot of the nodes."
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,7 +173,7 @@ def _wait(waiting: _Waiting, wish: Wish, site: Site) -> Steps:
     if progress.signal:
         yield from _stopped(waiting, progress.signal)
     if progress.phase != "ready":
-        yield from _ended(waiting)
+        yield from _ended(waiting, site)
 
 
 def _say_queued(waiting: _Waiting, site: Site) -> Steps:
@@ -229,9 +230,14 @@ def _stopped(waiting: _Waiting, number: int) -> Steps:
     raise Stop(1)
 
 
-def _ended(waiting: _Waiting) -> Steps:
-    """Somebody else ended the job before it could be used."""
+def _ended(waiting: _Waiting, site: Site) -> Steps:
+    """Somebody else ended the job before it could be used, or its nodes did not begin it."""
     who = waiting.who
+    job = site.job(waiting.job_id)
+    if job is not None and job.state is JobState.BOOT_FAIL:
+        yield Print(f"{who.name}: error: {_NOT_BOOTED}\n", 2)
+        yield _revoked(waiting)
+        raise Stop(who.failure)
     yield waiting.say("Job has been cancelled")
     if who.name == "salloc":
         yield _revoked(waiting)

@@ -70,6 +70,8 @@ def settle(
     job: Job, death: Death, status: int, time: float, usage: Usage | None = None, again: Again = Again()
 ) -> Settled:
     """The run of `job` is over. status: wait status of the batch script."""
+    if death in _AGAIN and not job.spec.is_batch:  # nobody may: its node did not take it, and its caller waits for it
+        death = Death.LAUNCH
     gives_way = job.evicted is not None and job.evicted.mode == "CANCEL" and death is Death.PREEMPT
     if death is Death.NODE_FAIL and job.may_requeue and job.failures >= again.max_failures:
         return _requeued(job, death, status, time, usage, reason=Reason.MAX_REQUEUE, admin=True)

@@ -20,6 +20,7 @@ from slurmbridge.supervisor.pod_cast import FIRST_NUMBER, Receiver
 from slurmbridge.supervisor.pod_head import DELETED
 from slurmbridge.supervisor.pod_meeting import Caller, Claim, Run, ports
 from slurmbridge.supervisor.pod_names import Address, literal, look_up
+from slurmbridge.supervisor.pod_output import Output
 from slurmbridge.supervisor.pod_place import Place
 from slurmbridge.supervisor.pod_space import say
 from slurmbridge.supervisor.pod_splice import Splice
@@ -45,11 +46,16 @@ class PodMember(Member):
         self._run = Run(int(header["job"]), int(header["restarts"]), str(header["token"]))
         self._host = str(header.get("head") or header["address_of_node"])
         self._files = Receiver(self.node, self._emit)
+        self._output = Output(place.loop, header, place.base)
+        self._output.connected(self._daemon)
+        self.node.place = self._output.place
+        self._is_greeted = True
         self._pause_s = FIRST_S
         self._give_up = boottime() + GIVE_UP_S
         self._tries: list[tuple[str, int]] = []
         self._where: Address | None = None  # where rank 0 answered
         self.code = 0
+        self._trouble = ""  # why nothing can run here
         signal.signal(signal.SIGTERM, lambda number, where: place.loop.after(0, self._deleted) and None)
 
     def run(self) -> None:
@@ -61,7 +67,8 @@ class PodMember(Member):
             if self._run.restarts:
                 claim.set_pointer(self._place.spool, self._run.job, self._run.restarts)
         except OSError as error:
-            say(f"{self._place.base}: {error.strerror}")
+            self._trouble = f"{self._place.base}: {error.strerror}"
+            say(self._trouble)
         super().run()
 
     # ---- rank 0
@@ -101,7 +108,7 @@ class PodMember(Member):
 
     def _met(self, link: Link) -> None:
         self._follow(link)
-        trouble = pod_folders.trouble(self._place.folders)
+        trouble = self._trouble or pod_folders.trouble(self._place.folders)
         if trouble:
             self._say_leaving("launch", trouble)
 
@@ -135,5 +142,26 @@ class PodMember(Member):
     # ---- the daemon
 
     def _daemon_lost(self) -> None:
+        self._output.connected(None)
+        self._is_greeted = False
         sock = self._place.gate.supervisor(str(self.record["token"]))
         self._daemon = Link(self.loop, sock, self._from_daemon, self._daemon_lost)
+
+    def _from_daemon(self, kind: bytes, payload: bytes) -> None:
+        if not self._is_greeted:
+            self._is_greeted = True
+            self._output.connected(self._daemon)
+        if kind == wire.KEPT:
+            self._output.kept(payload)
+        else:
+            super()._from_daemon(kind, payload)
+
+    def _empty(self) -> None:
+        """Rank 0 hears of it when the daemon has all that was written here."""
+        self._output.finish(super()._empty)
+
+    def _leave(self) -> None:
+        if self.node.is_empty and not self._output.is_finished:
+            self._output.finish(super()._leave)
+        else:
+            super()._leave()

@@ -67,6 +67,12 @@ def test_a_failed_launch_is_requeued_held_by_the_administrator() -> None:
     assert (again.priority, again.held_by) == (0, "admin")
 
 
+def test_an_allocation_that_its_node_did_not_take_is_not_begun_again_without_its_caller() -> None:
+    settled = settle(running(of=spec(is_batch=False)), Death.REQUEUE, 0, NOW)
+    assert settled.again is None
+    assert (settled.ended.state, settled.ended.reason) == (JobState.BOOT_FAIL, Reason.LAUNCH_FAILURE)
+
+
 def test_hold_and_release() -> None:
     held = control.hold(job(), by="user", now=NOW)
     assert isinstance(held, control.Changed)

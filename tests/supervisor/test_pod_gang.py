@@ -129,6 +129,14 @@ def test_a_rank_whose_mount_is_not_what_the_user_reaches_stops_the_run(daemon: S
         assert ended["why"] == "launch" and "n1: --container-mounts: /nowhere/at/all" in ended["message"]
 
 
+def test_a_rank_that_cannot_listen_for_its_jobs_commands_stops_the_run(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    (tmp_path / "base1").mkdir()
+    (tmp_path / "base1" / "socket").touch()
+    with pods(Pod(daemon, tmp_path), Pod(daemon, tmp_path, rank=1)):
+        ended = start(daemon, tmp_path, 2, "#!/bin/sh\nexec sleep 600\n")[0].report("ended")
+        assert ended["why"] == "launch" and "n1: " in ended["message"] and "base1" in ended["message"]
+
+
 def test_who_does_not_know_the_token_takes_no_rank(daemon: ScriptedDaemon, tmp_path: Path) -> None:
     """Neither does it hold the run up, nor does rank 0 tell it the token."""
     with pods(Pod(daemon, tmp_path), Pod(daemon, tmp_path, rank=1)):
