@@ -27,12 +27,13 @@ class Counters:
         other.minutes = {key: dict(counts) for key, counts in self.minutes.items()}
         return other
 
-    def add(self, keys: Iterable[Key], tres: Tres) -> None:
+    def add(self, keys: Iterable[Key], tres: Tres, sign: int = 1) -> None:
+        """One run more, or one less."""
         for key in keys:
-            self.jobs[key] = self.jobs.get(key, 0) + 1
+            self.jobs[key] = self.jobs.get(key, 0) + sign
             counts = self.tres.setdefault(key, {})
             for name, count in tres:
-                counts[name] = counts.get(name, 0) + count
+                counts[name] = counts.get(name, 0) + sign * count
 
     def add_minutes(self, keys: Iterable[Key], tres: Tres, minutes: float) -> None:
         """Minutes without end count as none."""

@@ -17,15 +17,14 @@ from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import LicenseTerm
 from slurmbridge.model.states import Reason
-from slurmbridge.sched import licences
+from slurmbridge.sched.allowances import Allowances, Spent
 from slurmbridge.sched.backfill import Horizon
 from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import Bools, Ints
-from slurmbridge.sched.eligibility import Blocked, ends_too_late, time_limit
+from slurmbridge.sched.eligibility import Blocked, ends_too_late
 from slurmbridge.sched.fates import Fate, cuts, fate_of, length_of
 from slurmbridge.sched.finder import Finder
 from slurmbridge.sched.fit import rules_of
-from slurmbridge.sched.limits import Counters
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pending import switch_wait_end
 from slurmbridge.sched.place import Placement, candidates, place_one, trim
@@ -36,9 +35,8 @@ from slurmbridge.sched.screen import floor_of, hopeless
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 from slurmbridge.sched.soonest import least_of
-from slurmbridge.sched.terms import Settings, count_run_minutes, reservation_gate
+from slurmbridge.sched.terms import Settings, reservation_gate
 
-_LIMITED = frozenset({"limits", "safe"})
 RESERVED = "ReqNodeNotAvail, May be reserved for other job"
 _Key = tuple[int, int, int]
 
@@ -51,8 +49,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A session's changing parts at one moment."""
 
     horizon: Horizon
-    licenses: dict[str, int]
-    counters: Counters | None
+    spent: Spent
     owned: bool
     cpus_of: dict[int, Ints]
     too_long: dict[_Key, float]
@@ -68,12 +65,7 @@ class Session:
         self.rules = self._rules = rules_of(config)
         self.tracked = self._tracked = frozenset(config.accounting_tres)
         self.finder = self._finder = Finder(snapshot, memo, now, self._rules, self._tracked)
-        self._limited = bool(config.enforce & _LIMITED) and memo.book is not None and memo.book.any
-        self._counters = memo.counters.copy() if self._limited and memo.counters is not None else None
-        self._safe = "safe" in config.enforce
-        if self._counters is not None and memo.book is not None and memo.book.any_run_minutes:
-            count_run_minutes(snapshot, self._counters, memo.book, now, safe=self._safe)
-        self._licenses = licences.free(snapshot, config)
+        self.allowances = Allowances(snapshot, config, now, memo)
         self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held)
         self._too_long: dict[_Key, float] = {}
         self._candidates: dict[
@@ -102,7 +94,7 @@ class Session:
         if fate.blocked is not None:
             return fate.blocked
         shape = waiting.shape
-        if not fate.plain or self._counters is not None:
+        if not fate.plain or self.counts_limits:
             return None
         known = self._too_long.get(self._key(waiting.job, shape, view))
         if known is not None and fate.length >= known:
@@ -142,7 +134,7 @@ class Session:
     @property
     def counts_limits(self) -> bool:
         """Whether limits of associations or QOS could stop somebody."""
-        return self._counters is not None
+        return self.allowances.counts_limits
 
     def screen_again(self) -> None:
         """Once more: starts and promises since have left less room."""
@@ -158,25 +150,34 @@ class Session:
             for length, room in self.horizon.past_promises():
                 self._screen(shapes[np.array(known, dtype=np.bool_)], view, room, length)
 
+    def admits(self, waiting: Waiting, view: PartitionView) -> tuple[LicenseTerm, ...] | Blocked:
+        """The licences that the job would get, or why it may not start now in this partition whatever is free."""
+        job, shape = waiting.job, waiting.shape
+        blocked = self.fate(waiting, view).blocked
+        if blocked is not None:
+            return blocked
+        if job.spec.deadline is not None and ends_too_late(job, view.partition, self.now):
+            return Blocked(Reason.DEADLINE)
+        refused = self.allowances.refusal(waiting, view, job.spec.req_tres)
+        if refused:
+            return Blocked(refused)
+        licenses = self.allowances.licenses(shape)
+        if licenses is None:
+            return Blocked(Reason.LICENSES)
+        return (reservation_gate(self.snapshot, job, self.now) if shape.reservation else None) or licenses
+
+    def within_limits(self, waiting: Waiting, view: PartitionView, placement: Placement) -> Placement | Blocked:
+        """The same placement, or the limit that it would pass."""
+        refused = self.allowances.refusal(waiting, view, placement.allocation.tres)
+        return Blocked(refused) if refused else placement
+
     def attempt(self, waiting: Waiting, view: PartitionView, without: Bools | None = None) -> Placement | Blocked:
         """Where the job could start now in this partition (on other nodes than `without`), or why not."""
         job, shape = waiting.job, waiting.shape
+        licenses = self.admits(waiting, view)
+        if isinstance(licenses, Blocked):
+            return licenses
         fate = self.fate(waiting, view)
-        if fate.blocked is not None:
-            return fate.blocked
-        if job.spec.deadline is not None and ends_too_late(job, view.partition, self.now):
-            return Blocked(Reason.DEADLINE)
-        if self._counters is not None:
-            refused = self._refused(job, view, job.spec.req_tres)
-            if refused:
-                return Blocked(refused)
-        licenses = licences.granted(shape, self._licenses)
-        if licenses is None:
-            return Blocked(Reason.LICENSES)
-        if shape.reservation:
-            blocked = reservation_gate(self.snapshot, job, self.now)
-            if blocked is not None:
-                return blocked
         length = fate.length
         key = self._key(job, shape, view)
         known = self._too_long.get(key) if without is None else None
@@ -190,11 +191,7 @@ class Session:
             room, limits = self.horizon.room, self.horizon.limits(length)
             placement = self._finder.place(job, shape, view, room, limits, licenses, length, without)
         if placement is not None:
-            if self._counters is not None:
-                refused = self._refused(job, view, placement.allocation.tres)
-                if refused:
-                    return Blocked(refused)
-            return placement
+            return self.within_limits(waiting, view, placement)
         if without is None:
             if self.snapshot.reservations and not shape.reservation:
                 room, limits = self.horizon.room, self.horizon.limits(length)
@@ -282,20 +279,13 @@ class Session:
         if used is not None:
             for hold in placement.holds:
                 used[hold.row] += hold.cpus
-        for term in placement.allocation.licenses:
-            self._licenses[term.name] -= term.count
-        if self._counters is not None and self._memo.book is not None:
-            keys = self._memo.book.keys(waiting.job, view.partition.qos)
-            self._counters.add(keys, placement.allocation.tres)
-            minutes = self._memo.book.counted_minutes(waiting.job, length / 60, safe=self._safe)
-            self._counters.add_minutes(keys, placement.allocation.tres, minutes)
+        self.allowances.count(waiting, view, placement, length)
 
     def mark(self) -> Mark:
         """What `restore` goes back to. Taken before a group is tried."""
         return Mark(
             horizon=self.horizon.copy(),
-            licenses=dict(self._licenses),
-            counters=self._counters.copy() if self._counters is not None else None,
+            spent=self.allowances.mark(),
             owned=self._finder.owned,
             cpus_of={number: used.copy() for number, used in self._finder.cpus_of.items()},
             too_long=dict(self._too_long),
@@ -306,8 +296,7 @@ class Session:
     def restore(self, mark: Mark) -> None:
         """Forget the starts since the mark, and what did not fit because of them."""
         self.horizon = mark.horizon.copy()
-        self._licenses = dict(mark.licenses)
-        self._counters = mark.counters.copy() if mark.counters is not None else None
+        self.allowances.restore(mark.spent)
         self._finder.owned = mark.owned
         self._too_long = dict(mark.too_long)
         self._least = {number: least.copy() for number, least in mark.least.items()}
@@ -352,7 +341,7 @@ class Session:
     ) -> Placement | None:
         """Where the job fits in another room than the present one; CPU numbers are left open."""
         job, shape = waiting.job, waiting.shape
-        licenses = licences.granted(shape, self._licenses)
+        licenses = self.allowances.licenses(shape)
         if licenses is None:
             return None
         return self._finder.place(job, shape, view, room, limits, licenses, length, None)
@@ -391,8 +380,3 @@ class Session:
         """Whether nothing that ends could make room for the job there."""
         found = self.fate(waiting, view).blocked or self._finder.misfit(waiting.job, waiting.shape, view)
         return found.reason != Reason.RESOURCES or bool(found.detail)
-
-    def _refused(self, job: Job, view: PartitionView, tres: tuple[tuple[str, int], ...]) -> str:
-        assert self._memo.book is not None and self._counters is not None
-        minutes = time_limit(job, view.partition)
-        return self._memo.book.refusal(job, view.partition.qos, tres, minutes, self._counters, safe=self._safe)
