@@ -274,7 +274,7 @@ def _session(wish: Wish, wait_s: float, offset: int = 0, gate: Together | None =
     while True:
         try:
             sock = srun_reach.reach(wish.address, "srun", wish.env)
-            return Session(sock, request, offset=offset, gate=gate)
+            return Session(sock, request, address=wish.address, offset=offset, gate=gate)
         except PermissionError:
             raise Usage(*unconfirmed(job, "Access/permission denied")) from None
         except OSError as error:

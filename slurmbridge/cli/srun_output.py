@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from slurmbridge.cli.srun_kept import Keep
 from slurmbridge.lang import filenames
 
 PER_TASK = ("%t", "%n", "%N")
@@ -62,16 +63,19 @@ class Sink:
         self._partial: dict[int, bytes] = {}
         self._files: dict[str, int] = {}
 
-    def open(self, values: dict[str, str], nodes: dict[int, tuple[str, int]], *, append: bool) -> None:
+    def open(
+        self, values: dict[str, str], nodes: dict[int, tuple[str, int]], keep: Keep = lambda path: -1, *, append: bool
+    ) -> None:
         """Open what is opened here. OSError when that fails."""
-        self._values, self._nodes, self._append = values, nodes, append
+        self._values, self._nodes, self._append, self._keep = values, nodes, append, keep
         if self._mode.kind == "file" and not is_per_task(self._mode.pattern):
             self._fd = self._file(filenames.expand(self._mode.pattern, values))
 
     def _file(self, path: str) -> int:
         if path not in self._files:
             flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if self._append else os.O_TRUNC)
-            self._files[path] = os.open(path, flags, 0o666)
+            kept = self._keep(path)
+            self._files[path] = kept if kept >= 0 else os.open(path, flags, 0o666)
         return self._files[path]
 
     def _target(self, task: int) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from slurmbridge.cli.srun_ends import Ends, named
+from slurmbridge.cli.srun_kept import Keeper
 from slurmbridge.cli.srun_output import Mode, Sink, pattern_values
 from slurmbridge.cli.srun_request import Usage, programs
 from slurmbridge.cli.srun_terminal import Terminal, say
@@ -42,9 +43,9 @@ class Session:
     """
 
     def __init__(
-        self, sock: socket.socket, request: dict[str, Any], *, offset: int = 0, gate: Gate | None = None
+        self, sock: socket.socket, request: dict[str, Any], *, address: str, offset: int = 0, gate: Gate | None = None
     ) -> None:
-        self._sock, self._request = sock, request
+        self._sock, self._request, self.address = sock, request, address
         self._client: dict[str, Any] = request.get("client") or {}
         self._offset, self._gate, self._has_begun = offset, gate, False
         self.relay: list[Session] = [self]
@@ -249,7 +250,7 @@ class Session:
                 continue
             sink = Sink(fd, mode, label=label, width=width, whole_lines=lines)
             try:
-                sink.open(values, self._nodes, append=bool(self._request.get("append")))
+                sink.open(values, self._nodes, Keeper(self.address, value), append=bool(self._request.get("append")))
             except OSError as error:
                 raise Usage(f"srun: error: Could not open {word} file: {error.strerror}") from error
             self._sinks[kind] = sink

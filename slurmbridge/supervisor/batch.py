@@ -15,6 +15,7 @@ from slurmbridge.lang import filenames
 from slurmbridge.spool import claim
 from slurmbridge.supervisor import hooks, spawn
 from slurmbridge.supervisor.node import BATCH, NodeRun
+from slurmbridge.wire.supervisor import OF_STDERR, OF_STDOUT
 
 NO_FILE = "/dev/null"
 STATUS_MOST = 4096
@@ -51,12 +52,27 @@ class Batch:
 
     def start(self) -> None:
         """Fork it. OSError when that fails."""
+        placed = self._placed()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         self._status = ours
-        self.pid = self._node.spawn(BATCH, 0, lambda: self._child(theirs), self._ended)
-        theirs.close()
+        try:
+            self.pid = self._node.spawn(BATCH, 0, lambda: self._child(theirs, placed), self._ended)
+        finally:
+            theirs.close()
+            for fd in placed.values():
+                os.close(fd)
         self._node.loop.watch(ours.fileno(), 1, self._told)
+
+    def _placed(self) -> dict[str, int]:
+        """Descriptors for those of its files that nothing keeps where it runs."""
+        _, stdout, stderr = self.names()
+        found: dict[str, int] = {}
+        for path, what in ((stdout, OF_STDOUT), (stderr, OF_STDERR)):
+            place = self._node.place(path, what) if path and path not in found else path
+            if isinstance(place, int):
+                found[path] = place
+        return found
 
     def say(self, text: str) -> None:
         """A line of slurmstepd's in the job's stderr; kept until that is open."""
@@ -103,7 +119,7 @@ class Batch:
         cwd = str(self._header["work_dir"])
         hooks.after(self._node, BATCH, 0, epilogs, self._env, cwd, self.say, lambda: self._on_exit(final))
 
-    def _child(self, status: socket.socket) -> None:
+    def _child(self, status: socket.socket, placed: dict[str, int]) -> None:
         header, node = self._header, self._node
         lines: list[bytes] = []
         node.identity.become()
@@ -114,9 +130,12 @@ class Batch:
         append = bool(header["append"])
         try:
             fd_in = os.open(stdin or NO_FILE, os.O_RDONLY | os.O_CLOEXEC)
-            fd_out = spawn.open_output(stdout or NO_FILE, append=append)
+            fd_out = placed[stdout] if stdout in placed else spawn.open_output(stdout or NO_FILE, append=append)
             same = not stderr or stderr == stdout
-            fd_err = fd_out if same else spawn.open_output(stderr, append=append)
+            if same:
+                fd_err = fd_out
+            else:
+                fd_err = placed[stderr] if stderr in placed else spawn.open_output(stderr, append=append)
         except OSError as error:
             status.send(f"F{error.filename}: {error.strerror}".encode("utf-8", "replace")[:STATUS_MOST])
             os._exit(1)

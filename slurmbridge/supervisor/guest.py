@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from slurmbridge.supervisor import onlookers
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.wire import step as wire
+from slurmbridge.wire.client import unpack
 
 if TYPE_CHECKING:
     from slurmbridge.supervisor.casting import Cast
@@ -36,8 +39,25 @@ class Guest:
         elif kind == wire.ATTACH and self._watched < 0:
             ranks = self._head.header["ranks"]
             self._watched = onlookers.admit(self._link, payload, self._live, self._head.job_id, ranks)
+        elif kind == wire.LAY and self._watched < 0:
+            self._lay(payload)
         elif kind == wire.STDIN and self._watched in self._live:
             self._speak(self._live[self._watched], kind, payload)
+
+    def _lay(self, payload: bytes) -> None:
+        version, path = unpack(payload)
+        if version != wire.VERSION:
+            raise ValueError("of another version than the job")
+        source = os.dup(self._link.fileno())
+        try:
+            self._head.lay(os.fsdecode(path), source)
+        except OSError as error:
+            os.close(source)
+            self._link.send(wire.FINISHED, b"%d" % (error.errno or errno.EIO))
+            self._link.close()
+            return
+        self._link.send(wire.MORE)
+        self._link.detach().close()
 
     def lost(self) -> None:
         """It has gone."""

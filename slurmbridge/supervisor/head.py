@@ -7,6 +7,7 @@ again for ever, as long as the run's folder is there.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -48,6 +49,7 @@ class Head:
     """See the module docstring; `run` returns when nothing is left to do."""
 
     assemble_s = 60.0
+    told_with_steps: dict[str, object] = {}
 
     def __init__(
         self,
@@ -90,6 +92,10 @@ class Head:
     def cast(self, link: Link) -> Cast | Spread:
         """Somebody brings a file for the nodes."""
         return Cast(self.node, link)
+
+    def lay(self, path: str, source: int) -> None:
+        """An srun here writes a file that has to be kept elsewhere; what is in it comes from `source`. OSError: no."""
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), path)
 
     def run(self) -> None:
         """Until the run is over and acknowledged."""

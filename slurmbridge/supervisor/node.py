@@ -47,6 +47,8 @@ class NodeRun:
         self.children: dict[int, Child] = {}
         self.meters: dict[int, Meter] = {}
         self.on_empty: Callable[[], None] = lambda: None
+        self.place: Callable[[str, str], str | int] = lambda path, what: path
+        """(file for output, what of `wire.supervisor` it is) -> the file, or a descriptor in its place. OSError."""
         self._writes: deque[tuple[int, bytes]] = deque()
         self._writer = 0
         self._end_when_written: Timer | None = None

@@ -17,6 +17,7 @@ from slurmbridge.supervisor.head import Head
 from slurmbridge.supervisor.loop import Link
 from slurmbridge.supervisor.peers import Peers
 from slurmbridge.supervisor.pod_cast import FIRST_NUMBER, Spread
+from slurmbridge.supervisor.pod_output import Output
 from slurmbridge.supervisor.pod_peers import PodPeers
 from slurmbridge.supervisor.pod_place import Place
 from slurmbridge.supervisor.pod_space import say
@@ -43,6 +44,11 @@ class PodHead(Head):
         super().__init__(place.loop, sock, place.folder, header, script, env, base_env, record, place.space)
         place.space.part(place.loop)
         self.code = 0
+        self.output = Output(place.loop, header, place.base)
+        self.output.connected(self._link)
+        self.node.place = self.output.place
+        if "mounts" in header:
+            self.told_with_steps = {"mounts": header["mounts"]}
         self._oom_kills = pod_memory.kills()
         self._files: dict[int, Spread] = {}  # of sbcast, under way
         self._last_file = FIRST_NUMBER
@@ -75,6 +81,9 @@ class PodHead(Head):
         self._files[self._last_file] = spread
         return spread
 
+    def lay(self, path: str, source: int) -> None:
+        self.output.take(path, source)
+
     def _file_over(self, number: int) -> None:
         self._files.pop(number, None)
 
@@ -102,7 +111,7 @@ class PodHead(Head):
         say("the pod is being deleted")
         if not self._why:
             self.fail(f"node {self.node.node}: {DELETED}", "node_fail")
-        elif self._is_over:
+        elif self._is_over and self.output.is_empty:
             self._leave()
 
     def _last_words(self, rank: int) -> str:
@@ -115,7 +124,25 @@ class PodHead(Head):
         self._link = Link(self.loop, sock, self._command, self._link_lost)
         self._is_greeted = False
 
+    def _link_lost(self) -> None:
+        self.output.connected(None)
+        super()._link_lost()
+
+    def _greeted(self) -> None:
+        super()._greeted()
+        self.output.connected(self._link)
+
+    def report(self, report: dict[str, Any]) -> None:
+        """The end is told when the daemon has all of the output: nothing holds this pod from then on."""
+        if report["kind"] == "ended" and not self.output.is_finished:
+            self.output.finish(lambda: self.report(report))
+        else:
+            super().report(report)
+
     def _command(self, kind: bytes, payload: bytes) -> None:
+        if kind == wire.KEPT:
+            self.output.kept(payload)
+            return
         if kind != wire.CONNECT:
             super()._command(kind, payload)
             return
@@ -139,8 +166,9 @@ class PodHead(Head):
             self.loop.after(LINGER_S, self._linger)
 
     def _linger(self) -> None:
-        """The daemon reads the record from the pod when it is back: until then the node's place is not held."""
-        if self._is_greeted:
+        """The daemon reads the record from the pod when it is back: until then the node's place is not held, but for output
+        that is nowhere else."""
+        if self._is_greeted or not self.output.is_empty:
             self.loop.after(LINGER_S, self._linger)
         else:
             self._leave()

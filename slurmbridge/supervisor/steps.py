@@ -122,7 +122,6 @@ class Steps:
     def _create(self, step: RunningStep, plan: layout.Layout) -> None:
         step.step, step.plan, step.start = self._next, plan, time.time()
         self._next += 1
-        ranks = self._head.header["ranks"]
         free = {place.rank: place.free_devices for place in self._places()}
         for rank, ids in zip(plan.ranks, plan.tasks, strict=True):
             step.devices[rank] = self._devices(step.request, free[rank], len(ids), len(plan.ranks))
@@ -135,8 +134,9 @@ class Steps:
             "kill_wait": self._head.header["kill_wait"],
             "kill_on_bad_exit": self._head.header["kill_on_bad_exit"],
             "wait_time": self._head.header["wait_time"],
+            **self._head.told_with_steps,
             "nodes": [
-                {"name": ranks[rank]["node"], "tasks": list(ids), "cpus": ranks[rank]["cpus"]}
+                {"name": self._ranks[rank]["node"], "tasks": list(ids), "cpus": self._ranks[rank]["cpus"]}
                 for rank, ids in zip(plan.ranks, plan.tasks, strict=True)
             ],
         }

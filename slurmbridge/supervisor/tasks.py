@@ -21,7 +21,7 @@ from slurmbridge.supervisor.pmi_server import PmiServer
 from slurmbridge.wire import step as wire
 from slurmbridge.wire.client import unpack
 from slurmbridge.wire.pmi import Space
-from slurmbridge.wire.supervisor import decode, encode, split_env
+from slurmbridge.wire.supervisor import OF_STEP, decode, encode, split_env
 
 CHUNK = 1 << 16
 STDIN_LIMIT = 1 << 22
@@ -170,7 +170,7 @@ class Tasks:
             task.master, theirs, names = ours[1], list(slaves), []
         for index, name in enumerate(names):
             if name:
-                theirs.append(name)
+                theirs.append(self._node.place(name, OF_STEP) if index else name)
                 ours.append(-1)
                 continue
             read_end, write_end = os.pipe2(os.O_CLOEXEC)

@@ -13,10 +13,13 @@ srun to rank 0
     z  size of srun's terminal: {"size": [rows, columns]}
 sattach and sbcast to rank 0
     t  attach: pack(version, {"step"}); copies of o, x, d, m, f follow c; i is passed on
+    l  (srun) lay a file down that nothing keeps where srun is: pack(version, path); after y its bytes come bare, without
+       frames, until the connection ends; f instead of y: errno
     p  put a file: pack(version, {"dest", "mode", "force", "times"}); then each i (bare bytes) after a y, e at its end;
        f is {"errno", "node"}
 rank 0 to srun
-    c  created: {"step", "job", "nodes": [{"name", "tasks": [...], "cpus"}, ...]}
+    c  created: {"step", "job", "nodes": [{"name", "tasks": [...], "cpus"}, ...]}, in pods with "mounts": [[folder, whether
+       what is written there stays], ...]
     w  text for stderr while the step waits for resources      r  refused: {"lines": [...], "exit"}
     o  stdout, x  stderr: pack(task, data)                     d  task ended: {"task", "node", "status"}
     m  text for srun's stderr                                  a  the step is being aborted: {"wait": seconds}
@@ -44,7 +47,7 @@ BLOCK = 1 << 20
 """Bytes of a file in one frame."""
 
 REQUEST, GO, STDIN, STDIN_END, SIGNAL, SIZE = b"q", b"g", b"i", b"e", b"s", b"z"
-ATTACH, CAST, MORE = b"t", b"p", b"y"
+ATTACH, CAST, MORE, LAY = b"t", b"p", b"y", b"l"
 CREATED, WAITING, REFUSED, STDOUT, STDERR, DONE, MESSAGE, ABORTED, FINISHED = (
     b"c", b"w", b"r", b"o", b"x", b"d", b"m", b"a", b"f",
 )  # fmt: skip

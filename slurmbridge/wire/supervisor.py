@@ -18,12 +18,15 @@ Daemon to supervisor
     N  line for the job's stderr (UTF-8)  A  acknowledged up to {"sequence"}
     X  you are not wanted (stale or unknown run): kill everything, leave no record, go
     W  open a connection, for somebody outside who wants a step: {"connection": text that comes back in its P}
+    G  of F: {"stream", "size": bytes that are kept, or dropped for good, "over": the end of it is on the disk}
 Supervisor to daemon
     V  hello: pack(version, job, restarts, rank, token, last sequence), decimal numbers
     P  hello of a pod: {"version", "job", "restarts", "rank", "token": the pod's projected token, "what": "supervisor",
        "client" or "step", "run": the run's token when it had its launch, else "", "sequence": the last one given,
        "connection": of W, for a step}
     E  report: {"sequence", "kind": "started" | "step" | "ended", ...}
+    F  output that no file system keeps, of any rank: pack(stream, offset, lost, what, path, data). One at a time: the
+       next is sent when G has come, from its size on, be it more or less; so nothing is lost or there twice after a cut
 Rank k to rank 0 (over `peer` in rank 0's spool folder)
     B  here I am: pack(version, rank, token)
     Z  all my processes are gone: {"usage": [...]}
@@ -45,10 +48,10 @@ VERSION = b"1"
 MAX_FRAME = 16 * 1024 * 1024
 """A launch carries a script (4 MB) and two environments (2 MB each)."""
 
-LAUNCH, KILL, SIGNAL, SUSPEND, RESUME, LIMIT, NOTIFY, ACK, UNWANTED, CONNECT = (
-    b"L", b"K", b"S", b"U", b"R", b"T", b"N", b"A", b"X", b"W",
+LAUNCH, KILL, SIGNAL, SUSPEND, RESUME, LIMIT, NOTIFY, ACK, UNWANTED, CONNECT, KEPT = (
+    b"L", b"K", b"S", b"U", b"R", b"T", b"N", b"A", b"X", b"W", b"G",
 )  # fmt: skip
-HELLO, OPENING, REPORT = b"V", b"P", b"E"
+HELLO, OPENING, REPORT, OUTPUT = b"V", b"P", b"E", b"F"
 SUPERVISOR, CLIENT, STEP = "supervisor", "client", "step"
 """What a pod's connection is for."""
 MAX_OPENING = 1 << 16
@@ -144,6 +147,43 @@ def decode_opening(payload: bytes) -> Opening:
     if opening.what not in (SUPERVISOR, CLIENT, STEP):
         raise ValueError("what is wrong")
     return opening
+
+
+class Output(NamedTuple):
+    """A piece of a file that a run would write where no file system keeps it."""
+
+    stream: int  # counts the files of a rank, in the order in which they were opened
+    offset: int
+    lost: int  # -1: there may be more; else this is the end, and so many bytes behind it were dropped
+    what: str  # of those below
+    path: str  # as the job named it
+    data: bytes
+
+
+OF_STDOUT, OF_STDERR, OF_STEP = "stdout", "stderr", "step"
+"""The batch script's own, with stderr where that goes there too; its stderr, where that is another file; a step's."""
+MOST_OUTPUT = 1 << 16
+"""Bytes of output in a frame."""
+_LONGEST_PATH = 1 << 14
+
+
+def encode_output(output: Output) -> bytes:
+    """Payload of F."""
+    numbers = (b"%d" % number for number in output[:3])
+    return pack(*numbers, output.what.encode("ascii"), output.path.encode("utf-8", "surrogateescape"), output.data)
+
+
+def decode_output(payload: bytes) -> Output:
+    """ValueError when malformed."""
+    stream, offset, lost, what, path, data = unpack(payload)
+    found = Output(
+        int(stream), int(offset), int(lost), what.decode("ascii"), path.decode("utf-8", "surrogateescape"), data
+    )
+    if found.what not in (OF_STDOUT, OF_STDERR, OF_STEP) or min(found.stream, found.offset, found.lost + 1) < 0:
+        raise ValueError("not a piece of output")
+    if len(data) > MOST_OUTPUT or len(path) > _LONGEST_PATH:
+        raise ValueError("too much output at once")
+    return found
 
 
 def proof(token: str, side: bytes, run: tuple[int, int], rank: int, asked: bytes, own: bytes) -> bytes:

@@ -43,6 +43,7 @@ OURS_ALLOWED = (
     "slurmbridge.supervisor",
     "slurmbridge.lang.hostlist",
     "slurmbridge.lang.filenames",
+    "slurmbridge.lang.lasting",
     "slurmbridge.cli.srun_",
     "slurmbridge.cli.allocated",
     "slurmbridge.cli.guests",
