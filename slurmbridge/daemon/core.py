@@ -141,6 +141,11 @@ class Core:
         self.memory.table.put(job)
         self._stir(job)
 
+    def show(self, job: Job) -> None:
+        """The same, where nodes and planner have to know too."""
+        self.place(job)
+        self._stir(job)
+
     def _follow(self, parents: Iterable[Job]) -> list[Job]:
         """Re-evaluate what waits for these jobs; cancelled children touch their own children in turn."""
         changed: list[Job] = []

@@ -25,7 +25,18 @@ from slurmbridge.lifecycle.evictions import in_grace
 from slurmbridge.manifest.launch import UserEntry, build_launch
 from slurmbridge.model.job import Job, Step
 from slurmbridge.model.states import JobFlag
-from slurmbridge.runtime.protocol import Ended, Launch, Lost, Report, RunKey, Runtime, Started, StepChanged
+from slurmbridge.runtime.protocol import (
+    Ended,
+    Ending,
+    Launch,
+    Lost,
+    Report,
+    RunKey,
+    Runtime,
+    Started,
+    StepChanged,
+    Told,
+)
 from slurmbridge.store.protocol import Op, PutSteps
 from slurmbridge.store.usage import rows_after
 
@@ -94,9 +105,15 @@ class Running:
 
     # ---- reports ----
 
-    def on_report(self, report: Report) -> None:
+    def on_report(self, report: Told) -> None:
         job = self.core.memory.table.get(report.key.job_id)
-        if job is None or job.restarts != report.key.restarts or not holds_resources(job):
+        if job is not None and (job.restarts != report.key.restarts or not holds_resources(job)):
+            job = None
+        if isinstance(report, Ending):
+            if job is not None:
+                self._ending(job, report.end)
+            return
+        if job is None:
             self.runtime.acknowledge(report.key, report.sequence)
             return
         began = clocks.perf_counter()
@@ -136,9 +153,23 @@ class Running:
         self.core.see(changed)
         return changed
 
+    def _ending(self, job: Job, report: Ended) -> None:
+        """Completing until its nodes are free; what it will be is seen at once, as Slurm shows it while an epilog runs."""
+        if JobFlag.COMPLETING in job.flags:
+            return
+        death, status = self._outcome(job, report)
+        settled = settle(job, death, status, report.time, report.usage, self._allowed())
+        shown = settled.ended if settled.again is None else replace(job, end_time=report.time)
+        self.core.show(replace(shown, flags=shown.flags | {JobFlag.COMPLETING}))
+
+    def _outcome(self, job: Job, report: Ended) -> tuple[Death, int]:
+        death = self._death(job, report.why)
+        is_returned = death is Death.EXIT and not job.spec.is_batch  # its owner said how it went
+        return death, job.exit_code if is_returned else report.status
+
     def _ended(self, job: Job, report: Ended) -> None:
         job = self._note_derived(job, report.steps)
-        death = self._death(job, report.why)
+        death, status = self._outcome(job, report)
         if report.message:
             log.info(
                 "event=job.trouble job=%d restart=%d why=%s reason=%r",
@@ -147,8 +178,6 @@ class Running:
                 death.value,
                 report.message,
             )
-        is_returned = death is Death.EXIT and not job.spec.is_batch  # its owner said how it went
-        status = job.exit_code if is_returned else report.status
         durable = self._finish(job, death, status, report.time, report, report.steps)
         self._acknowledge_after(durable, report)
 
@@ -174,9 +203,7 @@ class Running:
     def _finish(
         self, job: Job, death: Death, status: int, time: float, report: Ended | None, steps: Sequence[Step]
     ) -> asyncio.Future[None]:
-        config = self.core.memory.config
-        allowed = Again(max_failures=config.max_batch_requeue, on=config.requeue_exit, hold_on=config.requeue_exit_hold)
-        settled = settle(job, death, status, time, report.usage if report else None, allowed)
+        settled = settle(job, death, status, time, report.usage if report else None, self._allowed())
         settled = replace(settled, ended=self._counted(settled.ended))
         table = self.core.memory.table
         running = {step.step_id: step for step in table.steps(job.job_id)}
@@ -201,6 +228,10 @@ class Running:
         if job.het_job_id and job.het_offset == 0:
             self._end_components(job)
         return durable
+
+    def _allowed(self) -> Again:
+        config = self.core.memory.config
+        return Again(max_failures=config.max_batch_requeue, on=config.requeue_exit, hold_on=config.requeue_exit_hold)
 
     def _charge(self, ended: Job) -> None:
         """What the store adds to use with the same commit, here for sshare and the planner."""

@@ -61,7 +61,17 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
 NEVER_STARTED = "never started"
 """`Lost.message` of a run that was never claimed: launching it again is safe."""
 
+
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing of the run goes on, and `end` will be told when its nodes are free. Not every runtime says so, nothing is lost
+    with it, and it is not acknowledged."""
+
+    key: RunKey
+    end: Ended
+
+
 Report = Started | StepChanged | Ended | Lost
+Told = Report | Ending
 
 
 class NodeSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +92,7 @@ class Runtime(Protocol):
     def capabilities(self) -> Capabilities:
         """Of the configuration that it knows last; before `start` too."""
 
-    async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
+    async def start(self, listener: Callable[[Told], None], config: ClusterConfig, *, daemon_addr: str) -> None:
         """Before anything else. daemon_addr: where supervisors find the daemon again ("unix:PATH")."""
 
     async def adopt(self, expected: Sequence[RunKey]) -> None:
@@ -115,6 +125,6 @@ class Runtime(Protocol):
 
 
 __all__ = [
-    "NEVER_STARTED", "Ended", "Launch", "LaunchNode", "Lost", "NodeSample", "Report", "RunKey", "Runtime", "Started",
-    "StepChanged",
+    "NEVER_STARTED", "Ended", "Ending", "Launch", "LaunchNode", "Lost", "NodeSample", "Report", "RunKey", "Runtime", "Started",
+    "StepChanged", "Told",
 ]  # fmt: skip

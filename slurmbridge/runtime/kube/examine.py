@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import email.utils
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -16,6 +15,7 @@ from slurmbridge.runtime.kube import place
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.faults import ApiFault, Kind
 from slurmbridge.runtime.kube.objects import Listing, Object, Struct
+from slurmbridge.runtime.kube.steady import skew
 
 LEVEL = "pod-security.kubernetes.io/enforce"
 _NO_DEVICES = ("cpu", "memory", "pods", "ephemeral-storage", "hugepages-", "attachable-volumes-")
@@ -74,7 +74,7 @@ def examine(
             lacking=_known(lambda: _lacking(there)),
             nodes=_known(lambda: _nodes(api)),
             groups=_known(lambda: _groups(api)) or frozenset(),
-            skew_s=_known(lambda: _skew(api, clock)),
+            skew_s=_known(lambda: skew(api, clock)),
             level=_known(lambda: _level(api, there.namespace)),
             claims=tuple(_claim(api, there.namespace, name) for name in claims_of(templates)),
             gpu_resource=gpu_resource,
@@ -125,16 +125,6 @@ def _release(text: str) -> tuple[int, int]:
 def _groups(api: Api) -> frozenset[str]:
     answer: dict[str, Any] = msgspec.json.decode(api.get("/apis"))
     return frozenset(str(each.get("name", "")) for each in answer.get("groups") or ())
-
-
-def _skew(api: Api, clock: Callable[[], float]) -> float | None:
-    """Its clock is told in whole seconds, and read somewhere between the question and the answer."""
-    before, text, after = clock(), api.date(), clock()
-    try:
-        theirs = email.utils.parsedate_to_datetime(text).timestamp() + 0.5
-    except ValueError:
-        return None
-    return (before + after) / 2 - theirs
 
 
 def _level(api: Api, namespace: str) -> str:

@@ -30,12 +30,14 @@ from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.devices import Access, Denied, DeviceNews, Taken
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
 from slurmbridge.runtime.kube.holding import Holding
+from slurmbridge.runtime.kube.keeping import Keeping
 from slurmbridge.runtime.kube.node_watch import NodeWatch
 from slurmbridge.runtime.kube.pace import Pace
 from slurmbridge.runtime.kube.run import Attach, Run, payload_of, token_of
+from slurmbridge.runtime.kube.steady import Steady
 from slurmbridge.runtime.local.reports import report_of, words_of
 from slurmbridge.runtime.orders import Orders
-from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey
+from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Ending, Launch, Lost, NodeSample, Report, RunKey, Told
 from slurmbridge.wire import supervisor as wire
 
 PROVED = 1 << 30
@@ -62,25 +64,27 @@ class KubeRuntime(Orders):
         patience: Patience = Patience(), pace: Pace | None = None,
     ) -> None:  # fmt: skip
         self._site, self._clock, self._pace = site, clock, pace or Pace()
-        self._secret = secret
+        self._api, self._secret, self._ages = api, secret, Steady(clock)
         self._capabilities = Capabilities(containers=True, templates=templates, base=base)
         self._parting_s = parting_s
         self._follows_nodes = nodes is None
         self._gangs = Gangs(
-            api, site.instance, site.namespace, self._hear, clock, seen=self._pods_seen, nodes=nodes, patience=patience
-        )
+            api, site.instance, site.namespace, self._hear, self._ages, seen=self._pods_seen, nodes=nodes,
+            patience=patience,
+        )  # fmt: skip
         self._devices: Access = Holding(
             api,
             site,
             self._hear_of_devices,
-            clock,
+            self._ages,
             node_state=self._gangs.node_state,
             knows_pods=self._gangs.knows_pods,
             patience=patience,
         )
         self._runs: dict[RunKey, Run] = {}
+        self.keeping = Keeping()
         self._knows_runs = False  # the daemon has said which runs there are: before that nobody is nobody's
-        self._listener: Callable[[Report], None] = lambda report: None
+        self._listener: Callable[[Told], None] = lambda report: None
         self._nodes: tuple[str, ...] = ()
         self._addresses: dict[str, str] = {}
 
@@ -88,7 +92,7 @@ class KubeRuntime(Orders):
     def capabilities(self) -> Capabilities:
         return self._capabilities
 
-    async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
+    async def start(self, listener: Callable[[Told], None], config: ClusterConfig, *, daemon_addr: str) -> None:
         """Follow the cluster. `daemon_addr` is for commands in jobs; supervisors dial `site.daemon`.
 
         RuntimeFault: the cluster's pods cannot be listed, so that nobody knows which runs go on.
@@ -96,6 +100,7 @@ class KubeRuntime(Orders):
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self.reconfigure(config)
+        await asyncio.to_thread(self._ages.align, self._api)
         await self._devices.start(LISTED_S)
         if not await self._gangs.start(LISTED_S):
             raise RuntimeFault(f"the pods of namespace {self._site.namespace} cannot be listed: {self._gangs.fault}")
@@ -181,8 +186,7 @@ class KubeRuntime(Orders):
         old = run.channels.pop(rank, None)
         if old is not None:
             old.close()
-        channel = attach(lambda kind, load: self._told(run, kind, load), lambda: self._lost(run, rank))
-        run.channels[rank] = channel
+        channel = run.channels[rank] = attach(self.keeping.before(self._told, run, rank), lambda: self._lost(run, rank))
         if is_new and run.launch is not None:
             template = self._capabilities.template(run.launch.partition)
             head = self._addresses.get(run.launch.nodes[0].node, "")
@@ -216,6 +220,8 @@ class KubeRuntime(Orders):
 
         Before that a kubelet would turn the next pod away. The supervisor may go at once: its pods keep the record.
         """
+        if run.end is None:
+            self._listener(Ending(key=run.key, end=_known_better(run, report)))
         run.end = report
         if 0 in run.channels:
             run.channels[0].send(wire.ACK, wire.encode({"sequence": report.sequence}))
@@ -234,10 +240,7 @@ class KubeRuntime(Orders):
             run.is_ended = True
             if not run.rests:
                 self._pace.forget(run.key.job_id)
-        if isinstance(report, Ended) and report.why == "node_fail" and run.why[0]:
-            # a supervisor sees that its pod is deleted; why is known here
-            report = replace(report, why=run.why[0], message=run.why[1] or report.message)
-        self._listener(report)
+        self._listener(_known_better(run, report) if isinstance(report, Ended) else report)
 
     # ---- orders
 
@@ -388,3 +391,10 @@ class KubeRuntime(Orders):
         for channel in run.channels.values():
             channel.close()
         self._runs.pop(run.key, None)
+
+
+def _known_better(run: Run, report: Ended) -> Ended:
+    """A supervisor sees that its pod is deleted; why is known here."""
+    if report.why != "node_fail" or not run.why[0]:
+        return report
+    return replace(report, why=run.why[0], message=run.why[1] or report.message)

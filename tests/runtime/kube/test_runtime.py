@@ -23,7 +23,7 @@ from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.runtime import KubeRuntime
 from slurmbridge.runtime.local.channel import Channel
 from slurmbridge.runtime.memory import MemoryRuntime
-from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, Report, RunKey, Started
+from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Ending, Launch, Lost, Report, RunKey, Started, Told
 from slurmbridge.wire import supervisor as wire
 from slurmbridge.wire.client import Decoder, frame
 from tests.runtime.contract import CONFIG, Contract, launch_of
@@ -129,19 +129,29 @@ class KubeBench:
         self.paper, self.connect = paper, connect
         paper.made = datetime.now(UTC).isoformat()
         self.reports: list[Report] = []
+        self.endings: list[Ending] = []
         self.is_mute = False  # supervisors cannot reach the daemon with what they have to say
         self.answers = True  # the daemon stores reports
+        self.ahead_s = 0.0
+        self.has_kubelets = True
         self.has_supervisors = True  # else pods run, and nobody dials in by himself
         self._launches: dict[RunKey, Launch] = {}  # as the store has them
         self._supervisors: dict[str, asyncio.Task[None]] = {}
 
     async def start(self) -> None:
         self.runtime = KubeRuntime(
-            self.connect(), SITE, {}, PodTemplate(image="base"), time.time, secret=b"kept", parting_s=0.1
+            self.connect(), SITE, {}, PodTemplate(image="base"), self.clock, secret=b"kept", parting_s=0.1
         )
         await self.runtime.start(self._hear, CONFIG, daemon_addr="unix:/nowhere")
 
-    def _hear(self, report: Report) -> None:
+    def clock(self) -> float:
+        return time.time() + self.ahead_s
+
+    def _hear(self, report: Told) -> None:
+        if isinstance(report, Ending):
+            assert not any(end.key == report.key for end in self.ends())
+            self.endings.append(report)
+            return
         self.reports.append(report)
         if isinstance(report, Lost) and report.message == NEVER_STARTED and report.key in self._launches:
             self.runtime.launch(self._launches[report.key])
@@ -151,6 +161,8 @@ class KubeBench:
     async def kubelets(self) -> None:
         while True:
             await asyncio.sleep(TICK_S)
+            if not self.has_kubelets:
+                continue
             for name, pod in list(self.paper.objects["pods"].items()):
                 task = self._supervisors.get(pod["metadata"]["uid"])
                 if task is None:
@@ -251,6 +263,15 @@ def test_an_end_is_told_when_the_kubelets_have_let_the_pods_go() -> None:
     run(rule)
 
 
+def test_that_a_run_is_about_to_end_is_told_once_and_before_its_end() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.launch(1, b"exit 3\n", nodes=GANG)
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        assert [ending.end for ending in bench.endings] == bench.ends()
+
+    run(rule)
+
+
 def test_an_end_that_no_connection_told_is_read_from_the_pod() -> None:
     async def rule(bench: KubeBench) -> None:
         bench.is_mute = True
@@ -336,6 +357,27 @@ def test_a_late_rank_of_a_run_that_was_found_does_not_make_it_one_that_never_beg
         bench.runtime.welcome(Quiet().attach, key, 1, "")
         bench.runtime.kill(key, "cancelled")
         assert [kind for kind, _ in back.sent] == [wire.ACK, wire.KILL]
+
+    run(rule)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_clock_that_is_wrong_makes_no_pod_too_old(when: str) -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.has_kubelets = False
+        if when == "before":
+            await bench.runtime.stop(end_jobs=False)
+            bench.ahead_s = 7200.0
+            await bench.start()
+        key = bench.launch(1, b"exit 3\n")
+        await bench.pass_time(5, lambda: bool(bench.runtime.pods(key)))
+        bench.ahead_s = 7200.0
+        bench.paper.status("sb-t-1-0-0", phase="Pending", startTime="2026-01-01T00:00:00Z")
+        await bench.pass_time(0.3, lambda: False)
+        bench.has_kubelets = True
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        (end,) = bench.ends()
+        assert isinstance(end, Ended) and end.status == 3 << 8
 
     run(rule)
 
