@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 
 import msgspec
@@ -70,8 +70,10 @@ class Connection:
         stdin: bytes = b"",
         nonce: bytes | None = None,
         umask: int = 0o022,
+        said: Callable[[bytes, bytes], None] | None = None,
     ) -> Answer:
-        """Run one command. `files`: content by the name that the command asks for. ProtocolError when it is cut off."""
+        """Run one command. `files`: content by the name that the command asks for. `said`: told what is printed, as it
+        comes (O or E, bytes), which is then not in the answer. ProtocolError when it is cut off."""
         words = [os.fsencode(word) for word in argv]
         entries = [os.fsencode(f"{name}={value}") for name, value in (env or {}).items()]
         head = (
@@ -91,7 +93,9 @@ class Connection:
             if not data:
                 raise ProtocolError("the daemon closed the connection before the exit code")
             for kind, payload in self._decoder.feed(data):
-                if kind == b"O":
+                if kind in (b"O", b"E") and said is not None:
+                    said(kind, payload)
+                elif kind == b"O":
                     out += payload
                 elif kind == b"E":
                     err += payload

@@ -1,7 +1,7 @@
 """The parts of the `slurmbridge` command that the daemon answers: why, logs and the request to stop.
 
 slurmbridge why JOB          which rule keeps a job waiting, and when it may start
-slurmbridge logs JOB         where a job's output is
+slurmbridge logs JOB         its output, or where that is (`logs`)
 slurmbridge shutdown [jobs]  stop the daemon (and end its jobs): asked by `slurmbridge down`
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from slurmbridge.commands import explained
+from slurmbridge.commands import explained, logs
+from slurmbridge.commands.bridge_jobs import find_jobs, may_see
 from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Command, Effect, Explain, Print, Site
 from slurmbridge.commands.listing import make_view
 from slurmbridge.errors import SlurmErrno
-from slurmbridge.lang.arrays import contains
 from slurmbridge.model.explain import Explanation
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import JobRequest
@@ -31,7 +31,9 @@ def main(call: Call, site: Site) -> Command:
     verb, words = (call.argv[1], call.argv[2:]) if len(call.argv) > 1 else ("", ())
     if verb == "shutdown":
         return (yield from shutdown("jobs" in words))
-    if verb not in ("why", "logs") or len(words) != 1:
+    if verb in ("logs", "where"):
+        return (yield from logs.main(call, site, verb, words))
+    if verb != "why" or len(words) != 1:
         yield Print("slurmbridge: error: usage: slurmbridge why JOB | logs JOB\n", 2)
         return 1
     jobs = tuple(job for job in find_jobs(site, words[0]) if may_see(call, site, job))
@@ -39,8 +41,7 @@ def main(call: Call, site: Site) -> Command:
         yield Print(f"slurmbridge: error: {words[0]}: {SlurmErrno.INVALID_JOB_ID.text}\n", 2)
         return 1
     for job in jobs:
-        said = (yield from explain(call, site, job)) if verb == "why" else output_of(call, site, job)
-        yield Print(said)
+        yield Print((yield from explain(call, site, job)))
     return 0
 
 
@@ -50,28 +51,6 @@ def shutdown(jobs: bool) -> Command:
         yield Print(f"slurmbridge: error: {outcome.errno.text}\n", 2)
         return 1
     return 0
-
-
-def find_jobs(site: Site, text: str) -> tuple[Job, ...]:
-    """By raw id, by array id (all its tasks), as ARRAY_TASK (started or not), or all components of a het job."""
-    number, _, task = text.partition("_")
-    if not number.isdecimal() or (task and not task.isdecimal()):
-        return ()
-    tasks = tuple(site.jobs_of_array(int(number)))
-    if task:
-        own = int(task)
-        return tuple(job for job in tasks if job.array_task_id == own or (job.tasks and contains(job.tasks, own)))
-    if tasks:
-        return tasks
-    parts = tuple(site.jobs_of_het(int(number)))
-    job = site.job(int(number))
-    return parts or ((job,) if job else ())
-
-
-def label(job: Job) -> str:
-    if job.array_job_id and job.array_task_id is not None:
-        return f"{job.array_job_id}_{job.array_task_id}"
-    return str(job.job_id)
 
 
 def explain(call: Call, site: Site, job: Job) -> Generator[Effect, Any, str]:
@@ -94,13 +73,6 @@ def explain(call: Call, site: Site, job: Job) -> Generator[Effect, Any, str]:
     return lines
 
 
-def may_see(call: Call, site: Site, job: Job) -> bool:
-    """PrivateData=jobs keeps jobs of others from all but operators and coordinators."""
-    if "jobs" not in site.config.private_data or job.spec.uid == call.uid or site.is_operator(call.uid):
-        return True
-    return site.coordinates(call.uid, job.spec.account)
-
-
 def recorded(job: Job) -> tuple[tuple[str, str], ...]:
     """Options of the job that are stored and shown, with the reason why they change nothing."""
     request = job.spec.request
@@ -111,13 +83,3 @@ def recorded(job: Job) -> tuple[tuple[str, str], ...]:
         and option.field
         and getattr(request, option.field, None) != UNSET.get(option.field)
     )
-
-
-def output_of(call: Call, site: Site, job: Job) -> str:
-    """Files that hold a job's output; owner and operators only."""
-    if call.uid != job.spec.uid and not site.is_operator(call.uid):
-        return f"{label(job)}: Access/permission denied\n"
-    if job.spec.std_out is None:
-        return f"{label(job)}: no batch script, so no output file\n"
-    errors = "" if job.spec.std_err in (None, "", job.spec.std_out) else f"{label(job)} stderr {job.spec.std_err}\n"
-    return f"{label(job)} stdout {job.spec.std_out}\n{errors}"

@@ -7,7 +7,7 @@ daemon (or the local interpreter, for what needs no daemon) performs the effects
 controller's memory; they are plain calls, valid for the moment between two yields.
 
 Answers: `Print` None; `ReadFile`/`ReadStdin`/`WriteFile` -> FileData; `Submit` -> Submitted | Refused; `Change` -> Outcome; `ChangeAll` -> tuple[Outcome, ...];
-`WaitFor` -> tuple[Job, ...] (ended); `WaitStart` -> Progress; `HandOver`/`Recall` -> Returned; `History` -> tuple[JobRow, ...]; `Fetch` -> bytes | Refused; `Alter` -> AlterOutcome.
+`WaitFor` -> tuple[Job, ...] (ended); `WaitStart` -> Progress; `HandOver`/`Recall` -> Returned; `History` -> tuple[JobRow, ...]; `Fetch` -> bytes | Refused; `KeptOutput` -> KeptPart; `Alter` -> AlterOutcome.
 """
 
 from __future__ import annotations
@@ -121,6 +121,7 @@ class Submitted(msgspec.Struct, frozen=True, kw_only=True):
     job_id: int
     repeated: bool = False  # the caller had lost its connection and asked again: what was said need not be repeated
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # for who reads what is printed
     start: float | None = None
     cpus: int = 0
     nodes: str = ""
@@ -230,6 +231,17 @@ class Fetch(msgspec.Struct, frozen=True, kw_only=True):
     job_id: int
 
 
+class KeptOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What the controller keeps of a job's output, for who may read it: answered by KeptPart, with `size` bytes at most of
+    the file `name` from `offset` on. `wait_s`: where there are none, more is waited for so long."""
+
+    job_id: int
+    name: str = ""
+    offset: int = 0
+    size: int = 0
+    wait_s: float = 0.0
+
+
 class Reports(msgspec.Struct, frozen=True, kw_only=True):
     """Rows the store keeps besides jobs. what: transactions | events | tres."""
 
@@ -314,6 +326,7 @@ Effect = (
     | WaitFor
     | History
     | Fetch
+    | KeptOutput
     | Reports
     | PriorityFactors
     | Explain
@@ -396,5 +409,5 @@ class Site(Protocol):
 
 __all__ = [
     "Alter", "AlterOutcome", "Call", "Change", "ChangeAll", "Command", "Component", "Effect", "Explain", "Fetch", "FileData", "History",
-    "JobFilter", "JobRow", "NoDaemon", "Outcome", "Print", "PriorityFactors", "QueueShares", "ReadFile", "ReadStdin", "Refused", "Reports", "WaitStart", "Progress", "HandOver", "Recall", "Returned", "Site", "Sleep", "Submit", "Submitted", "WaitFor", "WriteFile", "JobSpec",
+    "JobFilter", "JobRow", "KeptOutput", "NoDaemon", "Outcome", "Print", "PriorityFactors", "QueueShares", "ReadFile", "ReadStdin", "Refused", "Reports", "WaitStart", "Progress", "HandOver", "Recall", "Returned", "Site", "Sleep", "Submit", "Submitted", "WaitFor", "WriteFile", "JobSpec",
 ]  # fmt: skip

@@ -217,6 +217,8 @@ def _answer(
         return (yield from complain(who, refusal(who, answer), who.failure))
     for warning in answer.warnings:
         yield Print(f"sbatch: {warning}\n", 2)
+    for note in () if who.quiet else answer.notes:
+        yield Print(f"sbatch: {note}\n", 2)
     if not who.quiet:
         yield Print(_success(answer, request, cluster))
     return (yield from _wait(answer.job_id)) if request.wait else 0

@@ -23,6 +23,7 @@ from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.journal import Journal
 from slurmbridge.daemon.mail import Mailer
 from slurmbridge.daemon.memory import Memory
+from slurmbridge.daemon.output_shelf import Writer
 from slurmbridge.daemon.overruns import end_overrun
 from slurmbridge.daemon.performing import Estimate, ExplanationOf, FactorsOf, Performer, SharesOf
 from slurmbridge.daemon.plans import Plans
@@ -247,6 +248,13 @@ class Controller:
 
     def _kill(self, key: RunKey, why: str, _: asyncio.Future[None]) -> None:
         self.runtime.kill(key, why)
+
+    def writer(self, key: RunKey) -> Writer:
+        """What is known of a run that writes output."""
+        job = self.memory.table.get(key.job_id)
+        if job is None or job.restarts != key.restarts:
+            return Writer()
+        return Writer(epoch=f"{job.start_time:.6f}", appends=job.spec.open_mode == "append")
 
     def step_address(self, job_id: int) -> str:
         job = self.memory.table.get(job_id)

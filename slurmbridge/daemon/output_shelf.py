@@ -1,7 +1,7 @@
 """Output of jobs on the daemon's disk: a folder per job, a file per stream, and beside it what the stream is.
 
     FOLDER/JOB/RESTARTS.RANK.STREAM        the bytes
-    FOLDER/JOB/RESTARTS.RANK.STREAM.json   {"what", "path", "full", "over"}
+    FOLDER/JOB/RESTARTS.RANK.STREAM.json   {"what", "path", "epoch", "full", "over"}
 
 What comes at an offset is written there, so that the same piece may come twice. Nothing is synchronised to the disk while a
 run goes on, as its supervisor has all of it still and sends again what is not here; the end of a stream is, before it is
@@ -53,9 +53,16 @@ class Room:
         return self._free
 
 
+class Writer(msgspec.Struct, frozen=True):
+    """The run that writes."""
+
+    epoch: str = ""  # tells it from one of the same number in another life of the database; empty: not known
+    appends: bool = False  # to what earlier runs of its job wrote
+
+
 class _Stream:
-    def __init__(self, what: str, path: str) -> None:
-        self.what, self.path = what, path
+    def __init__(self, what: str, path: str, epoch: str) -> None:
+        self.what, self.path, self.epoch = what, path, epoch
         self.size = 0  # bytes that came, kept or not
         self.stored = 0  # bytes of them in the file
         self.full = self.over = False
@@ -73,44 +80,54 @@ class Shelf:
     def __init__(self, folder: str, most: int, room: Room | None = None) -> None:
         self._folder, self._most, self._room = folder, most, room or Room(os.path.dirname(folder))
         self._jobs: OrderedDict[int, _Job] = OrderedDict()
+        self._failed: set[int] = set()  # jobs of which the log has told
 
-    def begin(self, key: RunKey, *, appends: bool) -> None:
-        """A run of the job starts: what earlier runs wrote goes, as their files would be cut, unless it `appends`."""
-        if not os.path.isdir(self._of(key.job_id)):
-            return
-        if not key.restarts:  # of another life of the database
-            self.forget([key.job_id])
-        elif not appends:
-            job = self._job(key.job_id)
-            for name in [name for name in job.streams if int(name.partition(".")[0]) != key.restarts]:
+    def _begin(self, key: RunKey, job: _Job, writer: Writer) -> None:
+        """The first of a run: what earlier runs wrote goes, as their files would be cut, unless it appends. What a run of
+        this or a later number wrote is of another life of the database."""
+        for name in list(job.streams):
+            if int(name.partition(".")[0]) >= key.restarts or not writer.appends:
                 self._drop(key.job_id, job, name)
 
-    def take(self, key: RunKey, rank: int, piece: Output) -> tuple[int, bool]:
+    def take(self, key: RunKey, rank: int, piece: Output, writer: Writer = Writer()) -> tuple[int, bool]:
         """Keep a piece: (how far the stream is now, whether all of it is on the disk). What cannot be kept counts as come:
         a job is not held up for it."""
+        try:
+            return self._take(key, rank, piece, writer)
+        except OSError as fault:
+            known = self._jobs[key.job_id].streams if key.job_id in self._jobs else {}
+            if (stream := known.get(f"{key.restarts}.{rank}.{piece.stream}")) is not None:
+                stream.full = True
+            if key.job_id not in self._failed:
+                self._failed.add(key.job_id)
+                log.error("event=output.failed job=%d reason=%r", key.job_id, str(fault))
+            return piece.offset + len(piece.data), piece.lost >= 0
+
+    def _take(self, key: RunKey, rank: int, piece: Output, writer: Writer) -> tuple[int, bool]:
         job = self._job(key.job_id)
         name = f"{key.restarts}.{rank}.{piece.stream}"
+        if not any(
+            name.startswith(f"{key.restarts}.") and writer.epoch in ("", stream.epoch)
+            for name, stream in job.streams.items()
+        ):
+            self._begin(key, job, writer)
         stream = job.streams.get(name)
         if stream is None:
             if len(job.streams) >= MOST_STREAMS:
                 return piece.offset + len(piece.data), piece.lost >= 0
-            stream = job.streams[name] = _Stream(piece.what, piece.path)
+            stream = job.streams[name] = _Stream(piece.what, piece.path, writer.epoch)
         if stream.full:
             stream.size = max(stream.size, piece.offset)
         if piece.offset > stream.size:
             return stream.size, False
         end = piece.offset + len(piece.data)
         is_end = piece.lost >= 0 and end >= stream.size
-        try:
-            if end > stream.size:
-                self._write(key.job_id, job, name, stream, piece.data[stream.size - piece.offset :])
-            if is_end and not stream.over:
-                self._end(key.job_id, job, name, stream, piece.lost)
-        except OSError as fault:
-            if not stream.full:
-                log.error("event=output.failed job=%d reason=%r", key.job_id, str(fault))
-            stream.full = True
-        stream.size = max(stream.size, end)
+        fresh = piece.data[stream.size - piece.offset :] if end > stream.size else b""
+        stream.size = max(stream.size, end)  # whatever becomes of it
+        if fresh:
+            self._write(key.job_id, job, name, stream, fresh)
+        if is_end and not stream.over:
+            self._end(key.job_id, job, name, stream, piece.lost)
         return stream.size, is_end
 
     def _write(self, job_id: int, job: _Job, name: str, stream: _Stream, data: bytes) -> None:
@@ -118,7 +135,8 @@ class Shelf:
             return
         room = self._most - job.total if self._room.is_there() else 0
         if not stream.stored:
-            os.makedirs(self._of(job_id), 0o700, exist_ok=True)
+            for folder in (self._folder, self._of(job_id)):
+                os.makedirs(folder, 0o700, exist_ok=True)
             self._note(job_id, name, stream)
         self._put(job_id, job, name, stream, data[: max(room, 0)])
         if len(data) > room:
@@ -161,8 +179,8 @@ class Shelf:
                 os.close(fd)
 
     def _note(self, job_id: int, name: str, stream: _Stream, *, sync: bool = False) -> None:
-        said = {"what": stream.what, "path": stream.path, "full": stream.full, "over": stream.over}
-        write_file(self._of(job_id, f"{name}.json"), json.dumps(said).encode(), sync=sync)
+        said = _Said(stream.what, stream.path, stream.epoch, stream.full, stream.over)
+        write_file(self._of(job_id, f"{name}.json"), json.dumps(msgspec.to_builtins(said)).encode(), sync=sync)
 
     # ---- what is there
 
@@ -192,6 +210,17 @@ class Shelf:
             return os.pread(fd, size, offset)
         finally:
             os.close(fd)
+
+    def forget_runs(self, runs: Iterable[tuple[int, int]]) -> None:
+        """Of (job, restarts)."""
+        for job_id, restarts in runs:
+            if not os.path.isdir(self._of(job_id)):
+                continue
+            job = self._job(job_id)
+            for name in [name for name in job.streams if name.startswith(f"{restarts}.")]:
+                self._drop(job_id, job, name)
+            if not job.streams:
+                self.forget([job_id])
 
     def forget(self, job_ids: Iterable[int]) -> None:
         for job_id in job_ids:
@@ -247,9 +276,10 @@ class Shelf:
                     said = msgspec.convert(json.load(file), _Said)
             except (OSError, ValueError):  # it was just begun when the machine failed
                 said = _Said()
-            stream = _Stream(said.what, said.path)
+            stream = _Stream(said.what, said.path, said.epoch)
             stream.full, stream.over = said.full, said.over
-            stream.size = stream.stored = os.stat(self._of(job_id, name)).st_size
+            stream.stored = os.stat(self._of(job_id, name)).st_size
+            stream.size = 0 if stream.full else stream.stored  # what comes at last says how far a full one is
             job.streams[name] = stream
             job.total += stream.stored
         return job
@@ -258,6 +288,7 @@ class Shelf:
 class _Said(msgspec.Struct, frozen=True):
     what: str = "stdout"
     path: str = ""
+    epoch: str = ""
     full: bool = False
     over: bool = False
 

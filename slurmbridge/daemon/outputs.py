@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from slurmbridge.daemon.output_shelf import Shelf
+from slurmbridge.daemon.output_shelf import Shelf, Writer
 from slurmbridge.model.kept import KeptFile, KeptPart
 from slurmbridge.model.run import RunKey
 from slurmbridge.wire.supervisor import Output
@@ -20,16 +20,12 @@ Kept = Callable[[int, bool], None]
 
 
 class Outputs:
-    """Made on the event loop, where all calls are made."""
+    """Made on the event loop, where all calls are made. `writer`: what is known of a run."""
 
-    def __init__(self, shelf: Shelf) -> None:
-        self._shelf, self._loop = shelf, asyncio.get_running_loop()
+    def __init__(self, shelf: Shelf, writer: Callable[[RunKey], Writer]) -> None:
+        self._shelf, self._writer, self._loop = shelf, writer, asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="output")
         self._waiting: dict[int, set[asyncio.Future[None]]] = {}
-
-    def begin(self, key: RunKey, *, appends: bool) -> None:
-        """A run starts, before any of its output comes."""
-        self._thread.submit(self._shelf.begin, key, appends=appends)
 
     def take(self, key: RunKey, rank: int, piece: Output, kept: Kept) -> None:
         def done(future: Future[tuple[int, bool]]) -> None:
@@ -38,7 +34,7 @@ class Outputs:
             except RuntimeError:
                 return  # the loop has ended; the supervisor says it again to the next daemon
 
-        self._thread.submit(self._shelf.take, key, rank, piece).add_done_callback(done)
+        self._thread.submit(self._shelf.take, key, rank, piece, self._writer(key)).add_done_callback(done)
 
     def _taken(self, key: RunKey, future: Future[tuple[int, bool]], kept: Kept) -> None:
         if future.cancelled():
@@ -72,14 +68,15 @@ class Outputs:
         files, data = await self._loop.run_in_executor(self._thread, both)
         return KeptPart(files=files, data=data)
 
-    async def forget(self, job_ids: Iterable[int]) -> None:
-        await self._loop.run_in_executor(self._thread, self._shelf.forget, tuple(job_ids))
+    async def forget(self, runs: Iterable[tuple[int, int]]) -> None:
+        """Of (job, restarts)."""
+        await self._loop.run_in_executor(self._thread, self._shelf.forget_runs, tuple(runs))
 
     async def forget_before(self, moment: float, lives: Callable[[int], bool]) -> int:
         """Of jobs that do not live and wrote nothing since: how many."""
         old = await self._loop.run_in_executor(self._thread, self._shelf.older_than, moment)
         gone = [job_id for job_id in old if not lives(job_id)]
-        await self.forget(gone)
+        await self._loop.run_in_executor(self._thread, self._shelf.forget, gone)
         return len(gone)
 
     def close(self) -> None:

@@ -12,12 +12,14 @@ from slurmbridge.commands import effects as fx
 from slurmbridge.daemon.alterations import Alterations
 from slurmbridge.daemon.changes import Changes
 from slurmbridge.daemon.core import Core
+from slurmbridge.daemon.outputs import Outputs
 from slurmbridge.daemon.requests import Blobs
 from slurmbridge.daemon.submission import Submissions
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang.hostlist import compress
 from slurmbridge.model.explain import Explanation
 from slurmbridge.model.job import Job
+from slurmbridge.model.kept import KeptPart
 from slurmbridge.model.plan import Factors, QueueShare, Verdict
 from slurmbridge.model.verdict import Refused
 from slurmbridge.store.protocol import Store
@@ -55,6 +57,7 @@ class Performer:
         self._factors_of = factors
         self._shares_of = shares
         self._explain = explain
+        self.outputs: Outputs | None = None  # where jobs have no file system for what they write
         self._table: dict[type, Callable[[fx.Call, Any], asyncio.Future[Any]]] = {
             fx.Submit: self._submit,
             fx.Change: self._change,
@@ -64,6 +67,7 @@ class Performer:
             fx.WaitStart: lambda call, effect: self._spawn(self._wait_start(effect)),
             fx.History: self._history,
             fx.Fetch: self._fetch,
+            fx.KeptOutput: lambda call, effect: self._spawn(self._kept_output(effect)),
             fx.Reports: self._reports,
             fx.Sleep: self._sleep,
             fx.PriorityFactors: lambda call, effect: self._spawn(self._read_factors()),
@@ -169,6 +173,11 @@ class Performer:
         if content is None:
             return _now(Refused(errno=SlurmErrno.JOB_SCRIPT_MISSING))
         return _now(content)
+
+    async def _kept_output(self, effect: fx.KeptOutput) -> KeptPart:
+        if self.outputs is None:
+            return KeptPart()
+        return await self.outputs.read(effect.job_id, effect.name, effect.offset, effect.size, effect.wait_s)
 
     def _may_read(self, call: fx.Call, job: Job) -> bool:
         """Scripts and environments: the owner and operators."""

@@ -19,10 +19,13 @@ from msgspec.structs import replace
 from slurmbridge.daemon import certificate, configuration, pod_address, pod_identity
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.door import Door
+from slurmbridge.daemon.output_shelf import Shelf
+from slurmbridge.daemon.outputs import Outputs
 from slurmbridge.daemon.pod_link import PodLink
 from slurmbridge.daemon.pod_options import PodOptions
 from slurmbridge.daemon.server import Service
 from slurmbridge.errors import ConfigError, RuntimeFault
+from slurmbridge.manifest.pod_output import KEPT_MIB
 from slurmbridge.manifest.pod_site import PodSite
 from slurmbridge.manifest.pod_volumes import way_in
 from slurmbridge.model.cluster import ClusterConfig
@@ -36,6 +39,8 @@ from slurmbridge.wire.supervisor import Opening
 
 log = logging.getLogger(__name__)
 
+OUTPUT = "output"
+"""In the state folder: what jobs wrote where no file system keeps it."""
 LISTED_S = 60.0
 ANSWERED_S = 20.0
 """For which a cluster that is busy or just starts is asked again before it counts as none."""
@@ -45,7 +50,8 @@ class Pods:
     """BridgeError: jobs could not run like this, and why."""
 
     def __init__(self, options: PodOptions, state: str, slurm_conf: str | None, site: str | None) -> None:
-        self._slurm_conf, self._site_file = slurm_conf, site
+        self._state, self._slurm_conf, self._site_file = state, slurm_conf, site
+        self._outputs: Outputs | None = None
         self._admission: Admission | None = None
         self._server: asyncio.Server | None = None
         fleet = configuration.read_fleet(slurm_conf, site)
@@ -116,6 +122,9 @@ class Pods:
         admission = self._admission = Admission(Tokens(self._place.api), self.site, self.runtime.pods)
         door = Door(self._context, service, admission.why_not, self._welcome)
         service.through.order = self.runtime.connect
+        outputs = self._outputs = Outputs(Shelf(os.path.join(self._state, OUTPUT), KEPT_MIB << 20), controller.writer)
+        self.runtime.keeping.keep = outputs.take
+        controller.performer.outputs = controller.retaining.outputs = outputs
         self._server = await door.open(self._socket)
         log.info(
             "event=kube.up server=%s namespace=%s instance=%s address=%s",
@@ -136,6 +145,8 @@ class Pods:
     async def close(self) -> None:
         if self._admission is not None:
             self._admission.close()
+        if self._outputs is not None:
+            self._outputs.close()
         await self.cluster.stop()
 
     def release(self) -> None:

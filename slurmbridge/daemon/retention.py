@@ -11,6 +11,7 @@ import logging
 from collections.abc import Iterable
 
 from slurmbridge.daemon.core import Core
+from slurmbridge.daemon.outputs import Outputs
 from slurmbridge.daemon.requests import Blobs
 from slurmbridge.errors import BridgeError
 from slurmbridge.model.retention import Retention
@@ -23,6 +24,8 @@ AT_ONCE = 500
 """Runs, steps and blobs of one transaction."""
 PAUSE_S = 0.05
 """Between transactions: others write meanwhile."""
+OUTPUT_S = 30 * 86400.0
+"""How long output of a job that is over is kept, if its record does not go before."""
 MEMORY_MARGIN_S = 60.0
 """How much longer than MinJobAge a finished job may stay in memory."""
 
@@ -30,6 +33,7 @@ MEMORY_MARGIN_S = 60.0
 class Retaining:
     def __init__(self, core: Core, store: Store, blobs: Blobs) -> None:
         self._core, self._store, self._blobs = core, store, blobs
+        self.outputs: Outputs | None = None  # where jobs have no file system for what they write
 
     async def run(self) -> None:
         """Until cancelled. A store that cannot do it now is asked again later."""
@@ -45,6 +49,9 @@ class Retaining:
         """Purge to the end; how many runs went."""
         memory = self._core.memory
         self._forget_usage(memory.config.retention)
+        if self.outputs is not None:
+            lives = memory.table.get
+            await self.outputs.forget_before(self._core.clock() - OUTPUT_S, lambda job_id: lives(job_id) is not None)
         limits = self.limits()
         total = 0
         while limits is not None:
@@ -54,6 +61,8 @@ class Retaining:
             # A submission from now on brings its script along again, whatever was stored before.
             self._blobs.doubt(use.sha for use in found.blobs)
             await self._core.journal.write([found])
+            if self.outputs is not None:
+                await self.outputs.forget(found.runs)
             total += len(found.runs)
             await asyncio.sleep(PAUSE_S)
         if total:

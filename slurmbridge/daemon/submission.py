@@ -20,6 +20,7 @@ from slurmbridge.daemon.requests import Blobs, encode_environment
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang import arrays, rlimits
 from slurmbridge.lifecycle import dependencies
+from slurmbridge.manifest import pod_output
 from slurmbridge.manifest.pod_container import why_not
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.states import Reason
@@ -224,6 +225,14 @@ class Submissions:
             job = self.core.evaluated(job)
         return job
 
+    def _notes(self, job: Job) -> tuple[str, ...]:
+        memory = self.core.memory
+        if not memory.capabilities.containers:
+            return ()
+        user = memory.names.user(job.spec.uid)
+        note = pod_output.note(job, user.home if user else "/", memory.capabilities)
+        return (note,) if note else ()
+
     def _store(self, call: Call, jobs: list[Job], warnings: tuple[str, ...]) -> asyncio.Future[Submitted | Refused]:
         core = self.core
         jobs = list(core.withhold(jobs))
@@ -247,7 +256,7 @@ class Submissions:
                         core.tell_planner(current)
                         if dependencies.decided_tasks(current, core.memory.table.family):
                             core.look(current.job_id)
-                result = Submitted(job_id=jobs[0].job_id, warnings=warnings)
+                result = Submitted(job_id=jobs[0].job_id, warnings=warnings, notes=self._notes(jobs[0]))
             if not answer.done():
                 answer.set_result(result)
 

@@ -8,10 +8,11 @@ file system in common. Follows "Volumes" of the Kubernetes documentation.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from slurmbridge.lang import filenames
 from slurmbridge.lang.lasting import Mounts, lasts
+from slurmbridge.manifest.launch import pattern_values
 from slurmbridge.manifest.pod_container import Settled, settle, wish_of
 from slurmbridge.manifest.pod_volumes import TAKEN
 from slurmbridge.model.capabilities import Capabilities
@@ -52,7 +53,18 @@ def _stays(mount: Manifest, passing: set[str]) -> bool:
     return not mount.get("readOnly") and str(mount.get("name")) not in passing
 
 
-def unshared(job: Job, values: Sequence[tuple[str, str]], home: str, capabilities: Capabilities) -> str:
+def note(job: Job, home: str, capabilities: Capabilities) -> str:
+    """Where the output of a job that is submitted goes, if it is no file that its owner would find; else empty."""
+    path = unshared(job, {} if job.array_job_id else dict(pattern_values(job)), home, capabilities)
+    if not path:
+        return ""
+    return (
+        f"note: no shared file system holds {path}: output goes to the controller, which keeps {KEPT_MIB} MiB of it; "
+        f"`slurmbridge logs {job.job_id}` shows it"
+    )
+
+
+def unshared(job: Job, values: Mapping[str, str], home: str, capabilities: Capabilities) -> str:
     """The first of a batch job's output files that no shared file system holds, wherever it may start; empty: none.
 
     `values`: of its file names' marks, as far as they are known before it starts.
@@ -66,7 +78,7 @@ def unshared(job: Job, values: Sequence[tuple[str, str]], home: str, capabilitie
         if isinstance(container, str):
             continue
         for pattern in (job.spec.std_out, job.spec.std_err):
-            path = filenames.expand(pattern, dict(values)) if pattern else ""
+            path = filenames.expand(pattern, values) if pattern else ""
             if path and not lasts(mounts_of(template, container), path):
                 return path
     return ""

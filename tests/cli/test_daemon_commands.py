@@ -111,7 +111,9 @@ def test_why_tells_what_holds_a_job_and_logs_where_its_output_is(daemon: throwaw
     assert (why.returncode, why.stderr) == (0, "")
     assert why.stdout.startswith(f"{job} PENDING JobHeldUser: its owner holds it\n")
     assert f"scontrol release {job}" in why.stdout
-    assert f"{job} stdout {daemon.work}/out-" in daemon.run(["slurmbridge", "logs", job]).stdout
+    logs = daemon.run(["slurmbridge", "logs", job])
+    assert (logs.returncode, logs.stdout) == (1, "")
+    assert logs.stderr == f"slurmbridge: error: {job} has not begun; its output will be in {daemon.work}/out-{job}\n"
     assert daemon.run(["slurmbridge", "why", "999999"]).returncode == 1
 
 

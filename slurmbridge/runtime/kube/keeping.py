@@ -33,7 +33,18 @@ class Keeping:
         self.keep: Keep = _nobody
         self._under_way: Counter[tuple[RunKey, int]] = Counter()
 
-    def told(self, run: Run, rank: int, payload: bytes) -> None:
+    def before(self, told: Callable[[Run, bytes, bytes], None], run: Run, rank: int) -> Callable[[bytes, bytes], None]:
+        """What hears the frames of one link: output itself, all others by `told`."""
+
+        def hear(kind: bytes, payload: bytes) -> None:
+            if kind == wire.OUTPUT:
+                self._told(run, rank, payload)
+            else:
+                told(run, kind, payload)
+
+        return hear
+
+    def _told(self, run: Run, rank: int, payload: bytes) -> None:
         """ValueError: no supervisor sends that."""
         piece, place = wire.decode_output(payload), (run.key, rank)
         if self._under_way[place] >= MOST_UNDER_WAY:

@@ -7,6 +7,8 @@ import hmac
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from slurmbridge.manifest.pod_container import Settled, settle
+from slurmbridge.manifest.pod_output import KEPT_MIB, mounts_of
 from slurmbridge.model.pods import PodTemplate
 from slurmbridge.model.run import Launch, RunKey
 from slurmbridge.runtime import launch_frame
@@ -79,11 +81,14 @@ def payload_of(run: Run, launch: Launch, rank: int, template: PodTemplate, head:
     ranks = [
         {**each, "host": host} for each, host in zip(launch_frame.ranks_of(launch), run.host_names, strict=True)
     ]  # fmt: skip
-    own = {
+    container = settle(launch.container, template, launch.home)
+    own: dict[str, object] = {
         "token": run.token,
         "epoch": launch.epoch,
         "address_of_node": run.host_names[0],
         "head": head if template.host_network else "",  # no name server knows the name of a host
         "host_software": template.host_software,
+        "mounts": mounts_of(template, container) if isinstance(container, Settled) else (),
+        "most_output": KEPT_MIB << 20,
     }
     return launch_frame.payload(launch, rank, ranks, own)

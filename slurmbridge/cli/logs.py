@@ -1,0 +1,119 @@
+"""`slurmbridge logs`: the output of a job, from its file or from what the controller keeps of it.
+
+The controller says which of both it is (`commands.logs`). A file is read here, with the rights of who asks; it may be of a
+file system that this machine does not have, which is then said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+from slurmbridge.cli.connection import Answer
+
+LOOK_S = 0.5
+"""Between two looks at a file that grows."""
+ASK_S = 2.0
+"""Between two questions whether its job still runs."""
+CHUNK = 1 << 18
+
+Ask = Callable[[Sequence[str]], Answer]
+Relay = Callable[[Sequence[str]], int]
+
+
+def main(words: Sequence[str], *, follows: bool, ask: Ask, relay: Relay) -> int:
+    """`words`: job and options as `commands.logs` has them, but for `--follow`."""
+    found = _where(ask, words)
+    if isinstance(found, int):
+        return found
+    if any(each["kept"] or not each["path"] for each in found):
+        return relay(["slurmbridge", "logs", *words, *(["--follow"] if follows else [])])
+    if len(found) > 1 and follows:
+        return _complain(f"{words[-1]} is several jobs: name one of them to follow it")
+    for place, each in enumerate(found):
+        if len(found) > 1:
+            _write(f"{chr(10) if place else ''}==> {each['job']} <==\n".encode())
+        code = _follow(each, words, ask) if follows else _show(each)
+        if code and len(found) == 1:
+            return code
+    return 0
+
+
+def _where(ask: Ask, words: Sequence[str]) -> list[dict[str, Any]] | int:
+    answer = ask(["slurmbridge", "where", *words])
+    if answer.code:
+        sys.stderr.buffer.write(answer.err)
+        return answer.code
+    return [json.loads(line) for line in answer.out.splitlines()]
+
+
+def _show(place: dict[str, Any]) -> int:
+    if not place["begun"]:
+        return _complain(f"{place['job']} has not begun; its output will be in {place['path']}")
+    try:
+        with open(place["path"], "rb") as file:
+            _pass(file)
+    except OSError as error:
+        return _complain(_missing(place, error))
+    return 0
+
+
+def _missing(place: dict[str, Any], error: OSError) -> str:
+    return (
+        f"{place['job']}: {place['path']}: {error.strerror}; it may be of a file system that this machine does not have"
+    )
+
+
+def _follow(place: dict[str, Any], words: Sequence[str], ask: Ask) -> int:
+    """Until the job is over. A file that is cut, as by a run that begins again, is shown from its beginning."""
+    file: BinaryIO | None = None
+    asked = time.monotonic()
+    try:
+        while True:
+            is_last = bool(place["over"])
+            file = file or _opened(place)
+            if file is not None:
+                if os.fstat(file.fileno()).st_size < file.tell():
+                    file.seek(0)
+                _pass(file)
+            if is_last:
+                break
+            time.sleep(LOOK_S)
+            if time.monotonic() - asked >= ASK_S:
+                found = _where(ask, words)
+                if isinstance(found, int):
+                    return found
+                place, asked = found[0], time.monotonic()
+        return _show(place) if file is None else 0
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _opened(place: dict[str, Any]) -> BinaryIO | None:
+    """None: it is not there yet."""
+    if not place["begun"]:
+        return None
+    try:
+        return open(place["path"], "rb")
+    except OSError:
+        return None
+
+
+def _pass(file: BinaryIO) -> None:
+    while data := file.read(CHUNK):
+        _write(data)
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def _complain(text: str) -> int:
+    print(f"slurmbridge: error: {text}", file=sys.stderr)
+    return 1
