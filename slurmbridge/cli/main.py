@@ -130,11 +130,21 @@ def why(job: str, state: str | None) -> None:
 
 
 @main.command()
-@click.argument("job")
+@click.argument("job", metavar="JOB[_TASK]")
+@click.option("--follow", is_flag=True, help="Go on until the job is over.")
+@click.option("--stderr", is_flag=True, help="Its standard error, where that is apart.")
+@click.option("--file", "path", metavar="PATH", help="One of its steps' files, where no file system keeps them.")
 @STATE
-def logs(job: str, state: str | None) -> None:
-    """Tell where a job's output is."""
-    sys.exit(relay(state, ["slurmbridge", "logs", job]))
+def logs(job: str, follow: bool, stderr: bool, path: str | None, state: str | None) -> None:
+    """Show a job's output: its file, or what is kept where no file system is shared."""
+    from slurmbridge.cli import logs as showing
+
+    place = addressed(state)
+    words = [*(["--stderr"] if stderr else []), *(["--file", path] if path else []), job]
+    code = showing.main(
+        words, follows=follow, ask=lambda argv: answered(place, argv), relay=lambda argv: pass_on(place, argv, None)
+    )
+    sys.exit(code)
 
 
 @main.command()
@@ -269,20 +279,41 @@ def ask(place: instance.Instance, argv: Sequence[str]) -> Answer | None:
         return None
 
 
-def relay(state: str | None, argv: Sequence[str]) -> int:
-    """Run a command in the daemon and print what it says."""
+def addressed(state: str | None) -> instance.Instance:
+    """The daemon that is asked."""
     address = os.environ.get("SLURMBRIDGE_ADDR", "")
     place = instance.locate(state)
     if state is None and address.startswith("unix:"):
         place = instance.Instance(state="", socket=address.removeprefix("unix:"))
     elif state is None and not os.path.exists(place.socket):
         place = instance.Instance(state="", socket=instance.ROOT_SOCKET)
+    return place
+
+
+def answered(place: instance.Instance, argv: Sequence[str]) -> Answer:
     answer = ask(place, argv)
     if answer is None:
         raise click.ClickException(f"no daemon answers at {place.address}")
-    click.echo(answer.out, nl=False)
-    click.echo(answer.err, nl=False, err=True)
-    return answer.code
+    return answer
+
+
+def pass_on(place: instance.Instance, argv: Sequence[str], timeout: float | None = 30.0) -> int:
+    """Run a command in the daemon and print what it says, as it says it."""
+
+    def said(kind: bytes, text: bytes) -> None:
+        stream = sys.stdout if kind == b"O" else sys.stderr
+        stream.buffer.write(text)
+        stream.buffer.flush()
+
+    try:
+        with Connection(place.socket, timeout=timeout) as connection:
+            return connection.run(argv, said=said).code
+    except (OSError, ProtocolError) as fault:
+        raise click.ClickException(f"no daemon answers at {place.address}") from fault
+
+
+def relay(state: str | None, argv: Sequence[str]) -> int:
+    return pass_on(addressed(state), argv)
 
 
 def run() -> None:
