@@ -16,7 +16,7 @@ from slurmbridge.model.capabilities import VIRTUAL_NODES, Capabilities
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import Step, StepId, Usage
 from slurmbridge.model.states import JobState
-from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey, Started, Told
+from slurmbridge.runtime.protocol import NEVER_STARTED, Ended, Launch, Lost, NodeSample, Report, RunKey, Started
 
 _SLEEP = re.compile(rb"^\s*sleep\s+([0-9.]+)", re.MULTILINE)
 _EXIT = re.compile(rb"^\s*exit\s+([0-9]+)", re.MULTILINE)
@@ -49,13 +49,13 @@ class MemoryRuntime:
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
-        self._listener: Callable[[Told], None] | None = None
+        self._listener: Callable[[Report], None] | None = None
         self._runs: dict[RunKey, _Run] = {}
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self.config = ClusterConfig()  # that it was told last
 
-    async def start(self, listener: Callable[[Told], None], config: ClusterConfig, *, daemon_addr: str) -> None:
+    async def start(self, listener: Callable[[Report], None], config: ClusterConfig, *, daemon_addr: str) -> None:
         self._listener = listener
         self.reconfigure(config)
 
@@ -218,6 +218,6 @@ class MemoryRuntime:
         run.unacknowledged[report.sequence] = report
         self._tell(report)
 
-    def _tell(self, report: Told) -> None:
+    def _tell(self, report: Report) -> None:
         if self._listener is not None:
             self._listener(report)

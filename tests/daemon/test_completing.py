@@ -9,7 +9,7 @@ import pytest
 
 from slurmbridge.model.states import JobFlag
 from slurmbridge.runtime.memory import MemoryRuntime
-from slurmbridge.runtime.protocol import Ended, Ending, Told
+from slurmbridge.runtime.protocol import Ended, Ending, Report, Told
 from tests.daemon.controlled import CONF, START, Site, check_use
 
 
@@ -17,10 +17,11 @@ class Slow(MemoryRuntime):
     """Nodes are free `late_s` after a run has ended."""
 
     late_s = 5.0
+    told: Callable[[Told], None]
 
-    def _tell(self, report: Told) -> None:
+    def _tell(self, report: Report) -> None:
         if isinstance(report, Ended):
-            super()._tell(Ending(key=report.key, end=report))
+            self.told(Ending(key=report.key, end=report))
             self._at(self.now + self.late_s, lambda: MemoryRuntime._tell(self, report))
         else:
             super()._tell(report)
@@ -29,8 +30,9 @@ class Slow(MemoryRuntime):
 def run(rule: Callable[[Site], Awaitable[None]], conf: str = CONF) -> None:
     async def whole() -> None:
         site = Site(conf)
-        site.runtime = Slow(START)
+        site.runtime = runtime = Slow(START)
         await site.start()
+        runtime.told = site.controller.running.on_report
         await rule(site)
         check_use(site)
 
