@@ -43,6 +43,16 @@ class _Window:
         self.start, self.room = start, room
 
 
+class Point(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What a horizon was like at one moment, beside the amounts of its rooms."""
+
+    started: int
+    ending: frozenset[int]
+    windows: tuple[_Window, ...]
+    limits: tuple[Room, ...]
+    reserved: tuple[Reserved, ...]
+
+
 class Releases:
     """What becomes free when: tables ordered by time."""
 
@@ -105,19 +115,53 @@ class Horizon:
         self._limits: list[Room] = [room]
         self.reserved: list[Reserved] = []
         self._expected: tuple[float, Room] | None = None  # the room at the time that was found last
+        self._stale: set[int] = set()  # nodes of which `_limits` is not in line
+        self._point: Point | None = None
+        self.touched: list[int] = []  # nodes on which something started, in that order
+        self.grown = 0  # another number whenever there may be more room than before, now or at promised starts
 
-    def copy(self) -> Horizon:
-        """Independent from now on."""
-        other = Horizon(self._columns, self.room.copy(), self._now, self._held)
-        other._started, other.reserved = list(self._started), list(self.reserved)
-        other._ending = set(self._ending)
-        other._windows = [_Window(each.start, each.room.copy()) for each in self._windows]
-        other._limits = [other.room, *(room.copy() for room in self._limits[1:])]
-        return other
+    def mark(self) -> Point:
+        """What `restore` goes back to; a new one makes the one before void."""
+        for room in (self.room, *(window.room for window in self._windows)):
+            room.watch()
+        self._point = Point(
+            started=len(self._started),
+            ending=frozenset(self._ending),
+            windows=tuple(self._windows),
+            limits=tuple(self._limits),
+            reserved=tuple(self.reserved),
+        )
+        return self._point
+
+    def restore(self, point: Point) -> None:
+        """As it was when the mark was taken. That may be done again."""
+        if point is not self._point:
+            raise ValueError("another mark was taken since")
+        del self._started[point.started :]
+        self._ending = set(point.ending)
+        self._windows, self._limits, self.reserved = list(point.windows), list(point.limits), list(point.reserved)
+        for room in (self.room, *(window.room for window in self._windows)):
+            self._stale.update(room.go_back())
+        self._releases = self._expected = None
+        self.grown += 1
 
     def limits(self, length_s: float) -> Room:
         """The least room over the windows that open before a run of this length would end."""
-        return self._limits[self.reach(length_s)]
+        place = self.reach(length_s)
+        return self._all_limits()[place] if place else self.room
+
+    def rooms(self, place: int) -> list[Room]:
+        """The room now and those left at the first `place` promised starts, of which `limits` is the least."""
+        return [self.room, *(window.room for window in self._windows[:place])]
+
+    def _all_limits(self) -> list[Room]:
+        """In line with what was taken and given since they were asked for last."""
+        if self._stale:
+            rows = list(self._stale)
+            self._stale.clear()
+            for place, window in enumerate(self._windows):
+                self._limits[place + 1].lessen(self._limits[place], window.room, rows)
+        return self._limits
 
     def reach(self, length_s: float) -> int:
         """How many promised starts a run of this length would meet."""
@@ -147,7 +191,7 @@ class Horizon:
         """(least length of a run that meets it, room that is left to such runs) for each promised start."""
         return [
             (float(np.nextafter(window.start - self._now, math.inf)), room)
-            for window, room in zip(self._windows, self._limits[1:], strict=True)
+            for window, room in zip(self._windows, self._all_limits()[1:], strict=True)
         ]
 
     def _reach(self, end: float) -> int:
@@ -160,24 +204,23 @@ class Horizon:
 
     def start(self, holds: Sequence[Hold], end: float) -> None:
         """A job starts now and runs to `end` at most."""
-        rows = []
         self._started.append((0, end, holds))
-        self._expected = None
+        self._expected = self._releases = None
+        windows, room, touched = self._windows, self.room, self.touched
         for hold in holds:
-            self.room.take(hold)
-            rows.append(hold.row)
-            for window in self._windows:
-                if window.start < end:
+            room.take(hold)
+            touched.append(hold.row)
+            if windows:
+                self._stale.add(hold.row)
+                for window in windows:
+                    if window.start >= end:
+                        break
                     window.room.take(hold)
-        self._releases = None
-        self._refresh(rows)
 
     def _refresh(self, rows: Sequence[int]) -> None:
-        for place, window in enumerate(self._windows):
-            before, here = self._limits[place], self._limits[place + 1]
-            for row in rows:
-                here.copy_row(before, row)
-            here.tighten(window.room, rows)
+        """At these rows something changed, and there may be more room than there was."""
+        self._stale.update(rows)
+        self.grown += 1
 
     def _all_releases(self) -> Releases:
         if self._releases is None:
@@ -285,3 +328,5 @@ class Horizon:
         self._limits = [self.room]
         for window in self._windows:
             self._limits.append(self._limits[-1].tightened(window.room))
+        self._stale.clear()
+        self.grown += 1

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from slurmbridge.model.cluster import DEFAULT_DEVICE_MIB, Node
 from slurmbridge.model.states import NodeBase, NodeFlag
+from slurmbridge.sched.kinds import Kinds
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -58,6 +59,7 @@ class NodeColumns(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     shared: Bools  # [row, slot]: devices that may be given out in parts
     node_type: Ints  # type of a node's first device, -1 = it has none
     mixed_types: bool  # whether any node has devices of several types
+    kinds: Kinds  # the sizes node by node
 
     @property
     def count(self) -> int:
@@ -113,15 +115,23 @@ def build(nodes: Sequence[Node]) -> NodeColumns:
     sets, set_numbers = _numbered(_features(node) for node in nodes)
     weights = column(conf.weight for conf in confs)
     names = tuple(conf.name for conf in confs)
+    cpus, memory = (
+        column(conf.cpus for conf in confs),
+        column(max(conf.real_memory - conf.mem_spec_limit, 0) for conf in confs),
+    )
+    sockets = column(max(conf.sockets * max(conf.boards, 1), 1) for conf in confs)
+    cores = column(max(conf.cores_per_socket, 1) for conf in confs)
+    threads = column(max(conf.threads_per_core, 1) for conf in confs)
+    type_names = tuple(str(each) for each in types)
     return NodeColumns(
         nodes=tuple(nodes),
         names=names,
         rows={name: row for row, name in enumerate(names)},
-        cpus=column(conf.cpus for conf in confs),
-        sockets=column(max(conf.sockets * max(conf.boards, 1), 1) for conf in confs),
-        cores=column(max(conf.cores_per_socket, 1) for conf in confs),
-        threads=column(max(conf.threads_per_core, 1) for conf in confs),
-        memory=column(max(conf.real_memory - conf.mem_spec_limit, 0) for conf in confs),
+        cpus=cpus,
+        sockets=sockets,
+        cores=cores,
+        threads=threads,
+        memory=memory,
         tmp_disk=column(conf.tmp_disk for conf in confs),
         reserved=tuple(_reserved_mask(node) for node in nodes),
         usable=np.array([is_usable(node) for node in nodes], dtype=np.bool_),
@@ -130,13 +140,16 @@ def build(nodes: Sequence[Node]) -> NodeColumns:
         order=np.lexsort((np.arange(len(nodes)), weights)).astype(np.int64),
         feature_sets=tuple(sets),  # type: ignore[arg-type]
         feature_set=np.array(set_numbers, dtype=np.int64),
-        device_types=tuple(str(each) for each in types),
+        device_types=type_names,
         device_type=device_type,
         device_index=device_index,
         device_mib=device_mib,
         shared=shared,
         node_type=first_type,
         mixed_types=mixed,
+        kinds=Kinds(
+            (cpus, sockets, cores, threads, memory), (device_type, device_index, device_mib), shared, type_names
+        ),
     )
 
 

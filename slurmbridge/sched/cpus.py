@@ -7,69 +7,81 @@ Single-CPU tasks go round the sockets, tasks of several CPUs stay inside a socke
 
 from __future__ import annotations
 
-from slurmbridge.sched.columns import NodeColumns
+from slurmbridge.sched.kinds import Kind
 from slurmbridge.sched.room import lowest_bits
 
 
-def pick(
-    columns: NodeColumns, row: int, busy: int, *, count: int, tasks: int, per_task: int, unit: int, block: bool
-) -> int:
+def pick(node: Kind, busy: int, *, count: int, tasks: int, per_task: int, unit: int, block: bool) -> int:
     """A mask of `count` free CPUs, in units of `unit` threads (1, or a whole core). 0 when there are too few."""
-    cpus = int(columns.cpus[row])
+    cpus = node.cpus
     everything = (1 << cpus) - 1
     free = everything & ~busy
     if free.bit_count() < count:
         return 0
     if count == free.bit_count():
         return free
-    if unit == 1 and (block or int(columns.sockets[row]) == 1):
+    if unit == 1 and (block or node.sockets == 1):
         return lowest_bits(free, count)
-    threads = unit
-    per_socket = int(columns.cores[row]) * int(columns.threads[row])
-    sockets = [
-        _units(free, start, min(start + per_socket, cpus), threads) for start in range(0, cpus, max(per_socket, 1))
-    ]
-    wanted = -(-count // threads)
-    if sum(map(len, sockets)) < wanted:
+    whole = _whole_units(free, node, unit)
+    have = [each.bit_count() for each in whole]
+    wanted = -(-count // unit)
+    if sum(have) < wanted:
         return lowest_bits(free, count)
     if block:
-        chosen = [each for socket in sockets for each in socket][:wanted]
-    elif per_task <= threads:
-        chosen = _round(sockets, wanted)
+        given = _in_order(have, wanted)
+    elif per_task <= unit:
+        given = _in_turn(have, wanted)
     else:
-        chosen = _by_task(sockets, wanted, -(-per_task // threads), tasks)
-    mask = 0
-    for each in chosen:
-        mask |= each
-    return mask
+        given = _by_task(have, wanted, -(-per_task // unit), tasks)
+    firsts = 0
+    for units, some in zip(whole, given, strict=True):
+        firsts |= lowest_bits(units, some)
+    return firsts * ((1 << unit) - 1)
 
 
-def _units(free: int, start: int, end: int, threads: int) -> list[int]:
-    """Masks of the wholly free cores (or CPUs) from CPU `start` to `end`."""
-    core = (1 << threads) - 1
-    return [core << cpu for cpu in range(start, end, threads) if free >> cpu & core == core]
+def _whole_units(free: int, node: Kind, unit: int) -> list[int]:
+    """By socket, a mask of the first CPUs of its wholly free units."""
+    size = max(node.cores * node.threads, 1)
+    firsts = free
+    for thread in range(1, unit):
+        firsts &= free >> thread
+    every = ((1 << unit * -(-size // unit)) - 1) // ((1 << unit) - 1)  # a bit for each unit of a socket
+    return [firsts & (every << start) & ((1 << start + size) - 1) for start in range(0, node.cpus, size)]
 
 
-def _round(sockets: list[list[int]], wanted: int) -> list[int]:
-    """One from each socket in turn."""
-    places = [0] * len(sockets)
-    chosen: list[int] = []
-    while len(chosen) < wanted:
-        for number, socket in enumerate(sockets):
-            if places[number] < len(socket) and len(chosen) < wanted:
-                chosen.append(socket[places[number]])
-                places[number] += 1
-    return chosen
+def _in_order(have: list[int], wanted: int) -> list[int]:
+    """Of each socket so many, the first ones filled first."""
+    given = []
+    for units in have:
+        given.append(min(units, wanted))
+        wanted -= given[-1]
+    return given
 
 
-def _by_task(sockets: list[list[int]], wanted: int, per_task: int, tasks: int) -> list[int]:
+def _in_turn(have: list[int], wanted: int) -> list[int]:
+    """One of each socket in turn."""
+    given = [0] * len(have)
+    while wanted:
+        left = [socket for socket, units in enumerate(have) if given[socket] < units]
+        rounds = min(wanted // len(left), min(have[socket] - given[socket] for socket in left))
+        for socket in left if rounds else left[:wanted]:
+            given[socket] += rounds or 1
+        wanted -= rounds * len(left) if rounds else wanted
+    return given
+
+
+def _by_task(have: list[int], wanted: int, per_task: int, tasks: int) -> list[int]:
     """Each task in the first socket that holds it whole, else from the lowest on."""
-    left = [list(socket) for socket in sockets]
-    chosen: list[int] = []
+    left = list(have)
     for _ in range(tasks):
-        home = next((socket for socket in left if len(socket) >= per_task), None)
-        for _ in range(min(per_task, wanted - len(chosen))):
-            source = home if home is not None else next(socket for socket in left if socket)
-            chosen.append(source.pop(0))
-    rest = [each for socket in left for each in socket]
-    return chosen + rest[: wanted - len(chosen)]
+        some = min(per_task, wanted)
+        home = next((socket for socket, units in enumerate(left) if units >= per_task), None)
+        taken = (
+            [some if socket == home else 0 for socket in range(len(left))]
+            if home is not None
+            else _in_order(left, some)
+        )
+        left = [units - each for units, each in zip(left, taken, strict=True)]
+        wanted -= some
+    more = _in_order(left, wanted)
+    return [units - rest + each for units, rest, each in zip(have, left, more, strict=True)]

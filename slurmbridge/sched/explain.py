@@ -192,7 +192,8 @@ def _state(trials: _Trials, row: int) -> str:
 
 def _miss(trials: _Trials, shape: Shape, row: int, tasks: int, devices: int) -> Miss:
     columns, room, rules = trials.snapshot.columns, trials.snapshot.room, rules_of(trials.config)
-    unit, threads = unit_of(rules, columns, row), int(columns.threads[row])
+    node = columns.kinds.of(row)
+    unit, threads = unit_of(rules, node), node.threads
     cpus = cpus_of_node(shape, unit, threads, tasks, devices)
     memory = memory_of_node(shape, cpus, devices, int(columns.memory[row]))
     short: list[str] = []

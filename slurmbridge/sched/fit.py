@@ -14,6 +14,7 @@ from slurmbridge.model.job import GpuScope
 from slurmbridge.model.request import Exclusive, MemoryPer
 from slurmbridge.sched import gpus
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.kinds import Kind
 from slurmbridge.sched.room import NO_OWNER, Room
 from slurmbridge.sched.shape import Shape
 
@@ -59,11 +60,11 @@ def rules_of(config: ClusterConfig) -> Rules:
     )
 
 
-def unit_of(rules: Rules, columns: NodeColumns, row: int) -> int:
-    """CPUs that are given out together on this node."""
+def unit_of(rules: Rules, node: Kind) -> int:
+    """CPUs that are given out together on such a node."""
     if rules.by_socket:
-        return int(columns.cores[row] * columns.threads[row])
-    return int(columns.threads[row]) if rules.by_core else 1
+        return node.cores * node.threads
+    return node.threads if rules.by_core else 1
 
 
 def is_whole(shape: Shape, rules: Rules) -> bool:

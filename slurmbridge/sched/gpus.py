@@ -8,11 +8,14 @@ Source: sbatch(1) --gres, --gpus*; gres.conf(5).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
 from slurmbridge.model.job import DeviceShare, GpuNeed, GpuScope
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.kinds import Kind
 from slurmbridge.sched.room import Room
 from slurmbridge.sched.rows import count_in_rows
 
@@ -71,18 +74,59 @@ def _together(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
     return together
 
 
+class Offer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """What the devices of a kind of node can give to each share of a need. One place a slot; `slots`: those that count."""
+
+    whole: bool
+    slots: tuple[int, ...]
+    milli: tuple[int, ...]  # that a device must have free
+    mib: tuple[int, ...]
+    totals: tuple[int, ...]
+    shares: tuple[DeviceShare | None, ...]
+
+
+def offer(need: GpuNeed, node: Kind) -> Offer:
+    """Of a need of one type, or of any. Devices of other types, and slices for parts of devices, do not count."""
+    whole = need.milli >= 1000 and not need.mib
+    slots = tuple(
+        slot
+        for slot, kind in enumerate(node.types)
+        if kind is not None and (whole or node.shared[slot]) and (not need.type or kind == need.type)
+    )
+    milli = tuple(need.mib * 1000 // max(total, 1) if need.mib else min(need.milli, 1000) for total in node.mib)
+    mib = tuple(need.mib or (total if whole else need.milli * total // 1000) for total in node.mib)
+    shares: list[DeviceShare | None] = [None] * len(node.types)
+    for slot in slots:
+        amounts = {} if whole else {"milli": milli[slot], "mib": mib[slot]}
+        shares[slot] = DeviceShare(index=node.indexes[slot], type=node.types[slot] or "", **amounts)
+    return Offer(whole=whole, slots=slots, milli=milli, mib=mib, totals=node.mib, shares=tuple(shares))
+
+
+def slots_for(given: Offer, milli: Sequence[int], mib: Sequence[int], count: int, *, spread: bool = False) -> list[int]:
+    """`count` different slots of a node, in their order: the fullest that fit (`spread`: the emptiest), then the first ones.
+    Fewer when it has fewer. `milli`, `mib`: what is free of each.
+    """
+    if given.whole:
+        return [slot for slot in given.slots if milli[slot] >= 1000][:count]
+    fits = [slot for slot in given.slots if milli[slot] >= given.milli[slot] and mib[slot] >= given.mib[slot]]
+    if len(fits) > 1:
+        sign = -1 if spread else 1
+        fits.sort(key=lambda slot: sign * (mib[slot] * 1000 // given.totals[slot]))
+        fits = sorted(fits[:count])
+    return fits[:count]
+
+
 def pick(
     need: GpuNeed,
-    columns: NodeColumns,
-    room: Room,
-    row: int,
+    node: Kind,
+    milli: Sequence[int],
+    mib: Sequence[int],
     count: int,
     kinds: tuple[int, ...] = (),
     *,
     spread: bool = False,
 ) -> tuple[DeviceShare, ...]:
-    """`count` different devices of a node: the fullest that fit first (`spread`: the emptiest), then by number. Fewer when
-    it has fewer.
+    """What a job gets of `count` devices of a node: see `slots_for`.
 
     `kinds`: how many of each of several types; not given: as many as go with `count`.
     """
@@ -91,50 +135,20 @@ def pick(
         found = [
             device
             for (kind, _), each in zip(need.kinds, counts, strict=True)
-            for device in pick(_only(need, kind, each), columns, room, row, each, spread=spread)
+            for device in pick(_only(need, kind, each), node, milli, mib, each, spread=spread)
         ]
         return tuple(sorted(found, key=lambda device: device.index))
-    if need.milli >= 1000 and not need.mib:
-        return _pick_whole(need, columns, room, row, count)
-    total = columns.device_mib[row]
-    milli, mib = _amounts(need, total)
-    fits = columns.shared[row] & (room.milli[row] >= milli) & (room.mib[row] >= mib)
-    if need.type:
-        wanted = columns.device_types.index(need.type) if need.type in columns.device_types else -2
-        fits &= columns.device_type[row] == wanted
-    sign = -1 if spread else 1
-    slots = sorted(
-        np.flatnonzero(fits).tolist(), key=lambda slot: (sign * int(room.mib[row, slot] * 1000 // total[slot]), slot)
-    )
-    return tuple(
-        DeviceShare(
-            index=int(columns.device_index[row, slot]),
-            type=columns.device_types[int(columns.device_type[row, slot])],
-            milli=int(milli[slot]),
-            mib=int(mib[slot]),
-        )
-        for slot in sorted(slots[:count])
-    )
+    given = offer(need, node)
+    shares = [given.shares[slot] for slot in slots_for(given, milli, mib, count, spread=spread)]
+    return tuple(share for share in shares if share is not None)
 
 
-def _pick_whole(need: GpuNeed, columns: NodeColumns, room: Room, row: int, count: int) -> tuple[DeviceShare, ...]:
-    indexes, kinds = columns.device_index[row].tolist(), columns.device_type[row].tolist()
-    found: list[DeviceShare] = []
-    for slot, free in enumerate(room.milli[row].tolist()):
-        if len(found) == count:
-            break
-        kind = kinds[slot]
-        if free >= 1000 and kind >= 0 and (not need.type or columns.device_types[kind] == need.type):
-            found.append(DeviceShare(index=indexes[slot], type=columns.device_types[kind]))
-    return tuple(found)
-
-
-def all_of(columns: NodeColumns, row: int) -> tuple[DeviceShare, ...]:
+def all_of(node: Kind) -> tuple[DeviceShare, ...]:
     """Every device of a node, whole: what an exclusive job gets."""
     return tuple(
-        DeviceShare(index=int(index), type=columns.device_types[int(kind)])
-        for index, kind in zip(columns.device_index[row], columns.device_type[row], strict=True)
-        if kind >= 0
+        DeviceShare(index=index, type=kind)
+        for index, kind in zip(node.indexes, node.types, strict=True)
+        if kind is not None
     )
 
 

@@ -150,28 +150,26 @@ def place_one(
 def _node(
     shape: Shape, view: PartitionView, columns: NodeColumns, room: Room, limits: Room, part: Part, rules: Rules
 ) -> tuple[NodeShare, Hold] | None:
-    row, whole = part.row, is_whole(shape, rules)
-    others = columns.nodes[row].others
-    total_memory = max(int(columns.memory[row]) - others.memory, 0)
+    row, whole, node = part.row, is_whole(shape, rules), columns.kinds.of(part.row)
+    others, free = columns.nodes[row].others, limits.cells
     devices: tuple[DeviceShare, ...] = ()
     if whole:
-        mask = ((1 << int(columns.cpus[row])) - 1) & ~columns.reserved[row]
+        mask = ((1 << node.cpus) - 1) & ~columns.reserved[row]
         count = max(mask.bit_count() - others.cpus, 0)
         mask = lowest_bits(mask, count)
-        devices = tuple(each for each in gpus.all_of(columns, row) if each.index not in others.devices)
+        devices = tuple(each for each in gpus.all_of(node) if each.index not in others.devices)
     else:
-        unit, threads = unit_of(rules, columns, row), int(columns.threads[row])
-        count = cpus_of_node(shape, unit, threads, part.tasks, part.devices)
-        if rules.share == 1 and count > int(limits.cpus[row]):
+        unit = unit_of(rules, node)
+        count = cpus_of_node(shape, unit, node.threads, part.tasks, part.devices)
+        if rules.share == 1 and count > free.cpus[row]:
             return None
         mask = 0
         if room.busy:
             busy = room.busy[row]
-            if rules.share > 1 and int(columns.cpus[row]) - busy.bit_count() < count:
+            if rules.share > 1 and node.cpus - busy.bit_count() < count:
                 busy = room.firm[row]
             mask = cpus.pick(
-                columns,
-                row,
+                node,
                 busy,
                 count=count,
                 tasks=part.tasks,
@@ -183,19 +181,19 @@ def _node(
                 return None
     if shape.gpu is not None and (not whole or shape.gpu.milli < 1000 or shape.gpu.mib):
         spread = view.placing is not None and bool(view.placing.spreads_devices[row])
-        devices = gpus.pick(shape.gpu, columns, limits, row, part.devices, part.kinds, spread=spread)
+        milli, mib = free.milli_of(row), free.mib_of(row)
+        devices = gpus.pick(shape.gpu, node, milli, mib, part.devices, part.kinds, spread=spread)
         if len(devices) < part.devices:
             return None
-    asked = memory_of_node(shape, count, part.devices, total_memory)
-    if rules.counts_memory and asked > int(limits.memory[row]):
+    asked = memory_of_node(shape, count, part.devices, max(node.memory - others.memory, 0))
+    if rules.counts_memory and asked > free.memory[row]:
         return None
-    slots = columns.device_index[row].tolist()
     hold = Hold(
         row=row,
         cpus=count,
         memory=asked if rules.counts_memory else 0,
         mask=mask,
-        devices=tuple(device_hold(columns, row, slots.index(each.index), each.milli, each.mib) for each in devices),
+        devices=tuple(device_hold(node, node.indexes.index(each.index), each.milli, each.mib) for each in devices),
         closes=whole,
         owner=rules.uid if rules.owns else NO_OWNER,
         shares=rules.share > 1,
@@ -206,25 +204,30 @@ def _node(
         cpu_ids=numbers(mask),
         memory_mib=hold.memory,
         devices=devices,
-        tasks=_tasks(shape, part, count),
+        tasks=tasks_of(shape, part.tasks, count),
     )
     return share, hold
 
 
-def _tasks(shape: Shape, part: Part, count: int) -> int:
+def tasks_of(shape: Shape, tasks: int, count: int) -> int:
     """Tasks of the layout: what SLURM_TASKS_PER_NODE says. Not given: as many as the CPUs hold."""
     if shape.tasks_given or shape.tasks_per_node or shape.overcommit:
-        return part.tasks
+        return tasks
     return max(count // shape.cpus_per_task, 1)
 
 
 def numbers(mask: int) -> tuple[int, ...]:
     """The set bits of a mask, lowest first."""
-    found = []
+    found: list[int] = []
+    first = 0
     while mask:
-        bit = mask & -mask
-        found.append(bit.bit_length() - 1)
-        mask ^= bit
+        gap = (mask & -mask).bit_length() - 1
+        mask >>= gap
+        run = (~mask & (mask + 1)).bit_length() - 1  # set bits without a gap
+        first += gap
+        found += range(first, first + run)
+        mask >>= run
+        first += run
     return tuple(found)
 
 

@@ -6,7 +6,7 @@ later times (for backfill) have the same columns without CPU numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import numpy as np
@@ -14,13 +14,17 @@ import numpy as np
 from slurmbridge.model.cluster import Others
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive
+from slurmbridge.sched.cells import Cells, Saved
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.kinds import Kind
 from slurmbridge.sched.rows import count_in_rows
 
 NOBODY = Others()
 NO_OWNER = -1
 AMOUNTS = ("cpus", "memory", "milli", "mib", "whole", "jobs", "closed", "owner", "owners", "solid", "shared")
 """Columns of a `Room`; the other attributes are CPU numbers."""
+FEW = 8
+"""So many nodes are quicker to go through one by one than all at once."""
 MIXED_OWNER = -2
 """Of the lesser of two rooms whose owners differ: nobody may count on the node."""
 
@@ -57,14 +61,14 @@ def holds_of(job: Job, columns: NodeColumns, *, closes: bool, owner: bool, share
         row = columns.rows.get(share.node)
         if row is None:
             continue
-        slots = columns.device_index[row].tolist()
+        node = columns.kinds.of(row)
         mask = 0
         for cpu in () if job.is_without_cpus else share.cpu_ids:
             mask |= 1 << cpu
         devices = tuple(
-            device_hold(columns, row, slots.index(device.index), device.milli, device.mib)
+            device_hold(node, node.indexes.index(device.index), device.milli, device.mib)
             for device in share.devices
-            if device.index in slots
+            if device.index in node.indexes
         )
         found.append(
             Hold(
@@ -81,9 +85,9 @@ def holds_of(job: Job, columns: NodeColumns, *, closes: bool, owner: bool, share
     return tuple(found)
 
 
-def device_hold(columns: NodeColumns, row: int, slot: int, milli: int, mib: int) -> DeviceHold:
+def device_hold(node: Kind, slot: int, milli: int, mib: int) -> DeviceHold:
     """Both amounts of a share of a device, whichever was asked for."""
-    total = int(columns.device_mib[row, slot])
+    total = node.mib[slot]
     if milli >= 1000:
         return DeviceHold(slot, 1000, total)
     if mib:
@@ -100,6 +104,8 @@ class Room:
     """Free amounts, one row a node."""
 
     __slots__ = (
+        "_before",
+        "_cells",
         "busy",
         "closed",
         "cpus",
@@ -129,6 +135,40 @@ class Room:
     solid: Ints  # CPUs of jobs that do not share
     shared: Ints  # CPUs of jobs that share, summed over these jobs
 
+    def __init__(self) -> None:
+        self._cells: Cells | None = None
+        self._before: dict[int, Saved] | None = None  # nodes as they were when `watch` was called
+
+    @property
+    def cells(self) -> Cells:
+        """The columns node by node. From now on they are changed and no longer replaced."""
+        found = self._cells
+        if found is None:
+            found = self._cells = Cells(self)
+        return found
+
+    def watch(self) -> None:
+        """From now on remember what nodes were like before they changed."""
+        self._before = {}
+
+    def go_back(self) -> list[int]:
+        """As it was when `watch` was called; the nodes that had changed. It goes on remembering."""
+        assert self._before is not None, "nobody watches"
+        cells, before = self.cells, self._before
+        for row, saved in before.items():
+            cells.put_back(row, saved, self.busy, self.firm)
+        self._before = {}
+        return list(before)
+
+    def _changes(self, row: int) -> Cells:
+        """Before a node changes."""
+        cells = self._cells
+        if cells is None:
+            cells = self._cells = Cells(self)
+        if self._before is not None and row not in self._before:
+            self._before[row] = cells.saved(row, self.busy, self.firm)
+        return cells
+
     def copy(self, *, with_cpu_numbers: bool = True) -> Room:
         other = Room()
         other.cpus, other.memory = self.cpus.copy(), self.memory.copy()
@@ -142,71 +182,93 @@ class Room:
 
     def take(self, hold: Hold) -> None:
         """Amounts of a hold go away."""
-        row = hold.row
+        row, cpus = hold.row, hold.cpus
+        cells = self._changes(row)
         if hold.shares:
-            self.shared[row] += hold.cpus
+            cells.shared[row] += cpus
             if self.busy:
-                self.cpus[row] -= (hold.mask & ~self.busy[row]).bit_count()
+                cells.cpus[row] -= (hold.mask & ~self.busy[row]).bit_count()
         else:
-            self.solid[row] += hold.cpus
-            self.cpus[row] -= hold.cpus
+            cells.solid[row] += cpus
+            cells.cpus[row] -= cpus
             if self.busy:
                 self.firm[row] |= hold.mask
         if self.busy:
             self.busy[row] |= hold.mask
-        self.memory[row] -= hold.memory
-        self.jobs[row] += 1
-        for device in hold.devices:
-            self.milli[row, device.slot] -= device.milli
-            self.mib[row, device.slot] -= device.mib
+        cells.memory[row] -= hold.memory
+        cells.jobs[row] += 1
         if hold.devices:
-            self.whole[row] = np.count_nonzero(self.milli[row] >= 1000)
+            first, milli, mib, whole = row * cells.width, cells.milli, cells.mib, 0
+            for device in hold.devices:
+                place = first + device.slot
+                free = milli[place]
+                left = milli[place] = free - device.milli
+                mib[place] -= device.mib
+                whole += (free >= 1000) - (left >= 1000)
+            if whole:
+                cells.whole[row] -= whole
         if hold.closes:
-            self.closed[row] = True
+            cells.closed[row] = True
         if hold.owner != NO_OWNER:
-            self.owner[row] = hold.owner
-            self.owners[row] += 1
+            cells.owner[row] = hold.owner
+            cells.owners[row] += 1
 
     def give(self, hold: Hold) -> None:
         """Amounts of a hold come back. With CPU numbers only where nothing on the node shares its CPUs."""
-        row = hold.row
+        row, cpus = hold.row, hold.cpus
+        cells = self._changes(row)
         if self.busy:
             self.busy[row] &= ~hold.mask
             self.firm[row] &= ~hold.mask
         if hold.shares:
-            self.shared[row] -= hold.cpus
+            cells.shared[row] -= cpus
         else:
-            self.solid[row] -= hold.cpus
-            self.cpus[row] += hold.cpus
-        self.memory[row] += hold.memory
-        self.jobs[row] -= 1
+            cells.solid[row] -= cpus
+            cells.cpus[row] += cpus
+        cells.memory[row] += hold.memory
+        cells.jobs[row] -= 1
+        first, milli, mib, whole = row * cells.width, cells.milli, cells.mib, 0
         for device in hold.devices:
-            self.milli[row, device.slot] += device.milli
-            self.mib[row, device.slot] += device.mib
-        if hold.devices:
-            self.whole[row] = np.count_nonzero(self.milli[row] >= 1000)
-        if self.jobs[row] <= 0:
-            self.closed[row] = False
+            place = first + device.slot
+            free = milli[place]
+            left = milli[place] = free + device.milli
+            mib[place] += device.mib
+            whole += (left >= 1000) - (free >= 1000)
+        if whole:
+            cells.whole[row] += whole
+        if cells.jobs[row] <= 0:
+            cells.closed[row] = False
         if hold.owner != NO_OWNER:
-            self.owners[row] -= 1
-            if self.owners[row] <= 0:
-                self.owner[row] = NO_OWNER
+            cells.owners[row] -= 1
+            if cells.owners[row] <= 0:
+                cells.owner[row] = NO_OWNER
 
     def tighten(self, other: Room, rows: Iterable[int]) -> None:
         """The lesser of both at these rows."""
         for row in rows:
-            self.cpus[row] = min(self.cpus[row], other.cpus[row])
-            self.memory[row] = min(self.memory[row], other.memory[row])
-            self.jobs[row] = max(self.jobs[row], other.jobs[row])
-            self.closed[row] |= other.closed[row]
-            self.solid[row] = max(self.solid[row], other.solid[row])
-            self.shared[row] = max(self.shared[row], other.shared[row])
-            self.owners[row] = max(self.owners[row], other.owners[row])
-            if other.owner[row] != self.owner[row]:
-                self.owner[row] = MIXED_OWNER
-            np.minimum(self.milli[row], other.milli[row], out=self.milli[row])
-            np.minimum(self.mib[row], other.mib[row], out=self.mib[row])
-            self.whole[row] = np.count_nonzero(self.milli[row] >= 1000)
+            self._lessen(row, self._changes(row), other.cells)
+
+    def _lessen(self, row: int, own: Cells, other: Cells) -> None:
+        for least in ("cpus", "memory"):
+            mine, theirs = getattr(own, least), getattr(other, least)[row]
+            if theirs < mine[row]:
+                mine[row] = theirs
+        for most in ("jobs", "solid", "shared", "owners"):
+            mine, theirs = getattr(own, most), getattr(other, most)[row]
+            if theirs > mine[row]:
+                mine[row] = theirs
+        if other.closed[row]:
+            own.closed[row] = True
+        if other.owner[row] != own.owner[row]:
+            own.owner[row] = MIXED_OWNER
+        whole, milli, mib = 0, own.milli, own.mib
+        for place in range(row * own.width, (row + 1) * own.width):
+            if other.milli[place] < milli[place]:
+                milli[place] = other.milli[place]
+            if other.mib[place] < mib[place]:
+                mib[place] = other.mib[place]
+            whole += milli[place] >= 1000
+        own.whole[row] = whole
 
     def tightened(self, other: Room) -> Room:
         """The lesser of both everywhere, without CPU numbers."""
@@ -224,8 +286,28 @@ class Room:
 
     def copy_row(self, source: Room, row: int) -> None:
         """Amounts of one node as they are in another room."""
-        for name in AMOUNTS:
-            getattr(self, name)[row] = getattr(source, name)[row]
+        own, other = self._changes(row), source.cells
+        own.cpus[row], own.memory[row], own.whole[row] = other.cpus[row], other.memory[row], other.whole[row]
+        own.jobs[row], own.closed[row] = other.jobs[row], other.closed[row]
+        own.owner[row], own.owners[row] = other.owner[row], other.owners[row]
+        own.solid[row], own.shared[row] = other.solid[row], other.shared[row]
+        first, last = row * own.width, (row + 1) * own.width
+        own.milli[first:last], own.mib[first:last] = other.milli[first:last], other.mib[first:last]
+
+    def lessen(self, one: Room, other: Room, rows: Sequence[int]) -> None:
+        """At these rows the lesser of both."""
+        if len(rows) <= FEW:
+            for row in rows:
+                self.copy_row(one, row)
+                self._lessen(row, self.cells, other.cells)
+            return
+        at = np.array(rows, dtype=np.int64)
+        for name in ("cpus", "memory", "milli", "mib"):
+            getattr(self, name)[at] = np.minimum(getattr(one, name)[at], getattr(other, name)[at])
+        for name in ("jobs", "owners", "solid", "shared", "closed"):
+            getattr(self, name)[at] = np.maximum(getattr(one, name)[at], getattr(other, name)[at])
+        self.whole[at] = count_in_rows(self.milli[at] >= 1000)
+        self.owner[at] = np.where(other.owner[at] == one.owner[at], one.owner[at], MIXED_OWNER)
 
     def count_whole(self) -> None:
         """Bring `whole` in line with the devices."""
@@ -264,10 +346,15 @@ def lowest_bits(mask: int, count: int) -> int:
     """The `count` lowest set bits of a mask (fewer when it has fewer)."""
     taken = 0
     while count > 0 and mask:
-        bit = mask & -mask
-        taken |= bit
-        mask ^= bit
-        count -= 1
+        first = (mask & -mask).bit_length() - 1
+        rest = mask >> first
+        run = (~rest & (rest + 1)).bit_length() - 1  # set bits without a gap
+        if run > count:
+            run = count
+        stretch = ((1 << run) - 1) << first
+        taken |= stretch
+        mask &= ~stretch
+        count -= run
     return taken
 
 

@@ -18,20 +18,20 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.request import LicenseTerm
 from slurmbridge.model.states import Reason
 from slurmbridge.sched.allowances import Allowances, Spent
-from slurmbridge.sched.backfill import Horizon
-from slurmbridge.sched.choose import Part
+from slurmbridge.sched.backfill import Horizon, Point
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked, ends_too_late
 from slurmbridge.sched.fates import Fate, cuts, fate_of, length_of
 from slurmbridge.sched.finder import Finder
+from slurmbridge.sched.first_node import FirstNode
 from slurmbridge.sched.fit import rules_of
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pending import switch_wait_end
-from slurmbridge.sched.place import Placement, candidates, place_one, trim
+from slurmbridge.sched.place import Placement
 from slurmbridge.sched.places import Site
-from slurmbridge.sched.placing import put_right
+from slurmbridge.sched.portion import ANY
 from slurmbridge.sched.room import NO_OWNER, Room
-from slurmbridge.sched.screen import floor_of, hopeless
+from slurmbridge.sched.screen import MEMORY, floor_of, hopeless
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 from slurmbridge.sched.soonest import least_of
@@ -48,7 +48,7 @@ IN_VAIN = 4
 class Mark(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A session's changing parts at one moment."""
 
-    horizon: Horizon
+    horizon: Point
     spent: Spent
     owned: bool
     cpus_of: dict[int, Ints]
@@ -68,9 +68,8 @@ class Session:
         self.allowances = Allowances(snapshot, config, now, memo)
         self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held)
         self._too_long: dict[_Key, float] = {}
-        self._candidates: dict[
-            tuple[int, int, int, int], list[int]
-        ] = {}  # rows that may hold a shape, the next one last
+        self._first_node = FirstNode(snapshot, self._finder, self._rules, self._tracked)
+        self._floors: dict[int, list[int]] = {}
         self.misses = 0  # shapes that were looked at closely for nothing since the last screening
         self._least: dict[int, NDArray[np.float64]] = {}
         self._screened: dict[int, tuple[Ints, PartitionView]] = {}
@@ -186,7 +185,8 @@ class Session:
         if fate.whole > length:
             placement = self._shortened(job, shape, view, fate, licenses, without)
         elif fate.alone is not None and without is None and not self._finder.owned and not self.snapshot.reservations:
-            placement = self._first_node(job, shape, view, fate, licenses)
+            floor = self._floor(shape)
+            placement = self._first_node.place(waiting, view, fate, licenses, self.horizon, floor)
         else:
             room, limits = self.horizon.room, self.horizon.limits(length)
             placement = self._finder.place(job, shape, view, room, limits, licenses, length, without)
@@ -229,41 +229,6 @@ class Session:
         reservations = [each.start_time for each in self.snapshot.reservations]
         return [*reservations, *(each.start for each in self.horizon.reserved)]
 
-    def _first_node(
-        self, job: Job, shape: Shape, view: PartitionView, fate: Fate, licenses: tuple[LicenseTerm, ...]
-    ) -> Placement | None:
-        """The first node that has room, for a job of one node. Nodes that had none before in this cycle have none now."""
-        site = self._finder.site(shape, view)
-        if site.unknown:
-            return None
-        limits, columns, tracked = self.horizon.limits(fate.length), self.snapshot.columns, self._tracked
-        assert fate.alone is not None
-        placing = self._finder.placing(view)
-        for place_in, each in enumerate(site.alternatives):
-            if each.counts:
-                return self._finder.place(job, shape, view, self.horizon.room, limits, licenses, fate.length, None)
-            key = shape.number, view.number, self.horizon.reach(fate.length), place_in
-            left, fresh = self._candidates.get(key), False
-            if left:
-                trim(left, limits, self.floor(shape), self._rules)
-                if placing is not None:
-                    put_right(placing, left, limits)
-            while left is None or left:
-                if left is None:
-                    left = candidates(shape, columns, limits, each.nodes, self._rules, fate.alone, placing)
-                    fresh = True
-                    self._candidates[key] = left
-                    continue
-                part = Part(left[-1], fate.alone.tasks, fate.alone.devices)
-                found = place_one(shape, view, columns, self.horizon.room, limits, part, self._rules, licenses, tracked)
-                if found is not None:
-                    return found
-                if fresh:
-                    left.pop()  # what it has free does not go together
-                else:
-                    left = None  # others were here since: look at all nodes again
-        return None
-
     def _key(self, job: Job, shape: Shape, view: PartitionView) -> _Key:
         return shape.number, view.number, job.spec.uid if self._finder.owned or view.partition.exclusive_user else -1
 
@@ -284,7 +249,7 @@ class Session:
     def mark(self) -> Mark:
         """What `restore` goes back to. Taken before a group is tried."""
         return Mark(
-            horizon=self.horizon.copy(),
+            horizon=self.horizon.mark(),
             spent=self.allowances.mark(),
             owned=self._finder.owned,
             cpus_of={number: used.copy() for number, used in self._finder.cpus_of.items()},
@@ -295,14 +260,14 @@ class Session:
 
     def restore(self, mark: Mark) -> None:
         """Forget the starts since the mark, and what did not fit because of them."""
-        self.horizon = mark.horizon.copy()
+        self.horizon.restore(mark.horizon)
         self.allowances.restore(mark.spent)
         self._finder.owned = mark.owned
         self._too_long = dict(mark.too_long)
         self._least = {number: least.copy() for number, least in mark.least.items()}
         if self._finder.lasting is not None and mark.until is not None:
             self._finder.lasting.until = mark.until.copy()
-        self._candidates.clear()
+        self._first_node.forget()
         self._finder.cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
 
     def wait(
@@ -329,6 +294,15 @@ class Session:
         start, placement = found
         return reason, start, tuple(node.node for node in placement.allocation.nodes)
 
+    def _floor(self, shape: Shape) -> list[int]:
+        """`floor`, of memory nothing where it is not counted."""
+        found = self._floors.get(shape.number)
+        if found is None:
+            found = self._floors[shape.number] = list(self.floor(shape))
+            if not self._rules.counts_memory:
+                found[MEMORY] = ANY
+        return found
+
     def floor(self, shape: Shape) -> Sequence[int]:
         """The least that each node must give: see `screen`."""
         if shape.number >= len(self._memo.floors):  # a shape that only a question has
@@ -349,7 +323,7 @@ class Session:
     def promised_to(self, job_id: int) -> None:
         """A job got a promise outside of the usual order."""
         self._has_promise.add(job_id)
-        self._candidates.clear()
+        self._first_node.forget()
 
     def promise(self, waiting: Waiting, view: PartitionView) -> tuple[float, Placement] | None:
         """Reserve the earliest start."""
