@@ -263,7 +263,7 @@ class Gangs:
         try:
             self._api.patch(f"{self._pods_path}/{name}", change)
         except ApiFault as fault:
-            if fault.kind not in (Kind.GONE, Kind.CONFLICT):  # it is free, or another pod has its name
+            if fault.kind is not Kind.GONE:  # a conflict may be with another change: what is seen next tells
                 raise
 
     def _done(self, key: RunKey, action: Action, done: Future[Any]) -> None:

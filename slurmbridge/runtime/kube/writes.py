@@ -89,12 +89,23 @@ class Writer:
             try:
                 self._api.delete(path, uid=uid, grace=grace)
             except ApiFault as fault:
-                if fault.kind in (Kind.GONE, Kind.CONFLICT):  # conflict: the name has another object now
+                if fault.kind is Kind.CONFLICT and self._is_there(path, uid):
+                    raise ApiFault(Kind.DOWN, fault.message, code=fault.code) from fault
+                if fault.kind in (Kind.GONE, Kind.CONFLICT):
                     return False
                 raise
             return True
 
         return self._persist(attempt, within)
+
+    def _is_there(self, path: str, uid: str) -> bool:
+        """Whether a conflict was one of two changes at the same time, and not about another object that has the name now."""
+        try:
+            return _meta(self._api.get(path)).uid == uid
+        except ApiFault as fault:
+            if fault.kind is Kind.GONE:
+                return False
+            raise
 
     def _persist(self, attempt: Callable[[], Answer], within: float) -> Answer:
         end, tries = time.monotonic() + within, 0

@@ -312,6 +312,27 @@ def test_a_node_that_went_while_nobody_looked_is_asked_for(bench: Bench) -> None
     run(rule, bench)
 
 
+@pytest.mark.parametrize("method", ["DELETE", "PATCH"])
+def test_a_change_that_met_another_one_leaves_no_pod_behind(bench: Bench, method: str) -> None:
+    async def rule() -> None:
+        conflicts = iter(range(3))
+        bench.paper.fail = lambda asked, path: (
+            (409, "the object has been modified") if asked == method and next(conflicts, None) is not None else None
+        )
+        gangs = await bench.start()
+        gangs.begin(KEY, objects(2), "5")
+        await bench.hear(Complete)
+        bench.run_all()
+        gangs.end(KEY)
+        await bench.stop_deleted()
+        await bench.hear(Dead)
+        gangs.release(KEY)
+        await bench.hear(Cleared)
+        assert not bench.pods() and not bench.paper.objects["services"]
+
+    run(rule, bench)
+
+
 def test_an_api_server_that_fails_for_a_while_loses_nothing(bench: Bench) -> None:
     async def rule() -> None:
         count = iter(range(1000))

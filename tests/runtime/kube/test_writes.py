@@ -91,10 +91,21 @@ def test_an_outage_is_told_when_the_time_is_over() -> None:
     assert len(script.asked) > 1
 
 
-@pytest.mark.parametrize("answer", [GONE, Answer(status=409, body=status(409, "Conflict"))], ids=["gone", "another"])
-def test_deleting_what_is_gone_or_replaced_does_nothing(answer: Answer) -> None:
-    with serving(answer) as script, writing(script) as writer:
-        assert not writer.delete(f"{PODS}/a", "u-1").result(10)
+CONFLICT = Answer(status=409, body=status(409, "Conflict"))
+
+
+@pytest.mark.parametrize(
+    "answers", [(GONE,), (CONFLICT, GONE), (CONFLICT, made("x"))], ids=["gone", "gone meanwhile", "another"]
+)
+def test_deleting_what_is_gone_or_replaced_does_nothing(answers: tuple[Answer, ...]) -> None:
+    with serving(*answers) as script, writing(script) as writer:
+        assert not writer.delete(f"{PODS}/a", "u-0").result(10)
+
+
+def test_a_delete_that_met_another_change_is_tried_again() -> None:
+    with serving(CONFLICT, made("x"), CONFLICT, DOWN, Answer(body={})) as script, writing(script) as writer:
+        assert writer.delete(f"{PODS}/a", "u-1").result(10)
+    assert methods(script) == ["DELETE", "GET", "DELETE", "GET", "DELETE"]
 
 
 def test_a_delete_is_repeated_until_it_is_known_to_be_done() -> None:
