@@ -47,6 +47,9 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     steps: tuple[Step, ...] = ()
     message: str = ""
+    lost: tuple[
+        int, ...
+    ] = ()  # ranks whose supervisors went without a word: that nothing runs there the runtime has to prove
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True):

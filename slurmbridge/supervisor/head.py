@@ -241,6 +241,8 @@ class Head:
             "steps": steps,
             "message": self._message,
         }
+        if self.peers.lost:
+            report["lost"] = self.peers.lost
         report["sequence"] = self._sequence + 1
         self._keep(report, sync=False)
         self.report(report)

@@ -24,6 +24,7 @@ class Peers:
         self._count = len(head.header["ranks"])
         self._links: dict[int, Link] = {}
         self._empty: set[int] = set()
+        self.lost: list[int] = []  # of those: who went without a word, so that nobody here knows what still runs there
         self._usage: dict[str, object] = dict(NOTHING)
         self._listener: Listener | None = None
         self._timer: Timer | None = None
@@ -123,5 +124,6 @@ class Peers:
             return
         # its processes ended with it (PID namespace), or its own supervisor's death is found by the runtime
         self._empty.add(rank)
+        self.lost.append(rank)
         self._head.steps.rank_lost(rank)
         self._head.node_failed(rank)

@@ -40,7 +40,7 @@ def test_a_step_runs_on_all_ranks(daemon: ScriptedDaemon, tmp_path: Path) -> Non
     with pods(Pod(daemon, tmp_path), Pod(daemon, tmp_path, rank=1)) as (first, second):
         line = start(daemon, tmp_path, 2, script)[0]
         ended = line.report("ended")
-        assert (ended["why"], ended["status"]) == ("exit", 0)
+        assert (ended["why"], ended["status"]) == ("exit", 0) and "lost" not in ended
         assert [(step["step_id"], step["nodes"]) for step in ended["steps"]] == [(-5, ["n0"]), (0, ["n0", "n1"])]
         line.say(wire.ACK, sequence=ended["sequence"])
         assert (first.end(), second.end()) == (0, 0)
@@ -96,6 +96,7 @@ def test_the_loss_of_a_rank_ends_the_run_everywhere(daemon: ScriptedDaemon, tmp_
         made[1].process.kill()
         ended = line.report("ended")
         assert ended["why"] == "node_fail" and ended["message"].startswith("node n1 failed: ")
+        assert ended["lost"] == [1]
         line.say(wire.ACK, sequence=ended["sequence"])
         assert made[0].end() == 143 and made[2].end() == 0
 

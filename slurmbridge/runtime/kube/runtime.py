@@ -48,7 +48,8 @@ UNWANTED_S = 60.0
 KILL_WAIT_S = 30
 """Of a run that was found: the least that its pods have."""
 HELD_S = 30.0
-"""Beyond the time that pods are given to end: then a run that has told its end counts as ended, wherever its kubelet is."""
+"""Beyond the time that pods are given to end: then a run that has told its end for all its ranks counts as ended, wherever their
+kubelets are."""
 LISTED_S = 60.0
 """How long the start waits for a cluster to be listed."""
 FREE_S = 30.0
@@ -230,7 +231,7 @@ class KubeRuntime(Orders):
         self._later(run, wait + self._site.grace_s + HELD_S, lambda: self._held(run, report))
 
     def _held(self, run: Run, report: Ended) -> None:
-        if not run.is_ended:
+        if not run.is_ended and not report.lost:
             self._report(run, report)
 
     def _report(self, run: Run, report: Report) -> None:

@@ -62,6 +62,7 @@ def report_of(key: RunKey, value: Value) -> Report | None:
             usage=usage_of(value.get("usage")) or Usage(),
             steps=tuple(step_of(key, step) for step in value.get("steps", ())),
             message=str(value.get("message", "")),
+            lost=tuple(int(rank) for rank in value.get("lost", ())),
         )
     return None
 

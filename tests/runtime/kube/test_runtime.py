@@ -272,6 +272,33 @@ def test_that_a_run_is_about_to_end_is_told_once_and_before_its_end() -> None:
     run(rule)
 
 
+@pytest.mark.parametrize("lost", [[], [1]], ids=["all told", "one lost"])
+def test_where_a_rank_was_lost_only_the_cluster_proves_the_end(
+    monkeypatch: pytest.MonkeyPatch, lost: list[int]
+) -> None:
+    """Its node may be cut off, and its processes go on: the job must not be begun again meanwhile."""
+    monkeypatch.setattr("slurmbridge.runtime.kube.runtime.HELD_S", -0.8)
+
+    async def rule(bench: KubeBench) -> None:
+        bench.has_supervisors = False
+        key = bench.launch(1, b"sleep 60\n", nodes=GANG, kill_wait_s=0)
+        await bench.pass_time(5, lambda: len(bench.runtime.pods(key)) == 2)
+        bench.paper.node("n2", ready="Unknown")
+        head = Quiet()
+        bench.runtime.welcome(head.attach, key, 0, "")
+        end = {"kind": "ended", "sequence": 2, "time": 1.0, "status": 15, "why": "node_fail", "lost": lost}
+        head.hear(wire.REPORT, wire.encode(end))
+        bench.has_kubelets = False
+        bench.paper.finish("sb-t-1-0-0", 143)
+        await bench.pass_time(0.7, lambda: bool(bench.ends()))
+        assert len(bench.ends()) == (0 if lost else 1)
+        bench.paper.remove("nodes", "n2")
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        assert len(bench.ends()) == 1
+
+    run(rule)
+
+
 def test_an_end_that_no_connection_told_is_read_from_the_pod() -> None:
     async def rule(bench: KubeBench) -> None:
         bench.is_mute = True
@@ -308,7 +335,8 @@ class Quiet:
     def __init__(self) -> None:
         self.sent: list[tuple[bytes, bytes]] = []
 
-    def attach(self, on_frame: object, on_lost: object) -> Quiet:
+    def attach(self, on_frame: Callable[[bytes, bytes], None], on_lost: object) -> Quiet:
+        self.hear = on_frame
         return self
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
