@@ -139,6 +139,11 @@ class PodHead(Head):
         else:
             super().report(report)
 
+    def _leave(self) -> None:
+        """Not while the end is still to be told, though all that was told before is acknowledged."""
+        if self.output.is_finished or self._unwanted:
+            super()._leave()
+
     def _command(self, kind: bytes, payload: bytes) -> None:
         if kind == wire.KEPT:
             self.output.kept(payload)

@@ -156,6 +156,23 @@ def test_a_job_that_ended_waits_for_a_daemon_that_lacks_its_output(daemon: Scrip
     assert kept.files[0] == b"".join(b"%d\n" % number for number in range(1, 1001))
 
 
+def test_an_acknowledgement_of_what_came_before_the_end_lets_nobody_go(daemon: ScriptedDaemon, tmp_path: Path) -> None:
+    kept = Keeper()
+    with pods(Pod(daemon, tmp_path)) as (pod,):
+        line = daemon.line()
+        line.send(wire.LAUNCH, launch(tmp_path, script="#!/bin/sh\nseq 30000\n", out="/gone", **mounts(tmp_path)))
+        started = line.report("started")
+        kind, payload = line.read()
+        assert kind == wire.OUTPUT
+        pod.last_words()  # the job is over, and only the first piece of its output was sent
+        line.say(wire.ACK, sequence=started["sequence"])
+        kept.take(line, payload)
+        ended = kept.until_ended(line)
+        line.say(wire.ACK, sequence=ended["sequence"])
+        assert pod.end() == 0
+    assert kept.files[0] == b"".join(b"%d\n" % number for number in range(1, 30001))
+
+
 def test_a_job_that_writes_without_end_is_not_stopped_and_what_is_beyond_is_counted(
     daemon: ScriptedDaemon, tmp_path: Path
 ) -> None:
