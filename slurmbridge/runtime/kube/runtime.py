@@ -347,6 +347,8 @@ class KubeRuntime(Orders):
 
     def _broken(self, run: Run, trouble: Trouble | None) -> None:
         """Without a trouble its pods have ended by themselves: the last of them gets a moment to do so too."""
+        if run.end is not None:
+            return  # it was told meanwhile, and what follows is under way
         if trouble is not None:
             self._break(run, (trouble.why, trouble.message))
         elif all(pod.is_dead for pod in self._gangs.found(run.key)):

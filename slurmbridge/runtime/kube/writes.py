@@ -120,4 +120,7 @@ class Writer:
 
 
 def _meta(text: bytes) -> Meta:
-    return msgspec.json.decode(text, type=Object).metadata
+    try:
+        return msgspec.json.decode(text, type=Object).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # of something between us and the API server
+        raise ApiFault(Kind.DOWN, f"the answer is no object: {error}") from error

@@ -50,6 +50,12 @@ def test_a_lost_answer_is_followed_by_finding_our_own_object() -> None:
     assert methods(script) == ["POST", "POST", "GET"]
 
 
+def test_an_answer_that_is_no_object_says_nothing_about_the_request() -> None:
+    with serving(Answer(body=b"<html>"), TAKEN, made("x")) as script, writing(script) as writer:
+        assert writer.create(PODS, pod("x")).result(10) == Made(uid="u-1", version="7", fresh=False)
+    assert methods(script) == ["POST", "POST", "GET"]
+
+
 def test_a_name_that_somebody_else_has_is_a_conflict() -> None:
     with serving(TAKEN, made("another")) as script, writing(script) as writer:
         with pytest.raises(ApiFault, match="taken") as caught:
