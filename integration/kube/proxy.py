@@ -2,27 +2,63 @@
 
 It speaks plain HTTP to who asks and has the keys of a kubeconfig itself, so that it sees requests and can answer them. Each
 request is passed on over a connection of its own; a fault comes before the request was passed on, or instead of the answer to what was
-done: a client cannot know which.
+done: a client cannot know which. A trap makes something happen at a request, before it is passed on or instead of its answer.
 """
 
 import base64
 import contextlib
 import http.client
 import http.server
+import json
 import random
 import socketserver
 import ssl
 import tempfile
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import yaml
 
 LOST = ("connection", "host", "accept-encoding")
 """Headers that are not passed on. Answers come plain, so that they can be cut anywhere."""
+
+
+class Fault(NamedTuple):
+    code: int  # 0: the connection is cut without an answer
+    is_done: bool  # the request is carried out all the same
+    reason: str = ""
+
+
+ANY = (Fault(429, False), Fault(500, False), Fault(500, True), Fault(504, True), Fault(0, False), Fault(0, True))
+OF_LISTS = (Fault(410, False, "Expired"),)
+OF_WRITES = (Fault(409, False, "Conflict"),)
+"""What an API server says whose own try to change the object, or the quota that counts it, came too late."""
+KINDS = ("pods", "services", "nodes")
+
+
+def possible(method: str, path: str) -> tuple[Fault, ...]:
+    words = urlsplit(path).path.split("/")
+    if "watch=true" in path:  # whose answer has no end
+        return tuple(fault for fault in ANY + OF_LISTS if not fault.is_done)
+    if method == "GET":
+        return ANY + OF_LISTS if words[-1] in KINDS else ANY
+    return ANY + OF_WRITES if words[-1] in KINDS[:2] or words[-2] in KINDS[:2] else ANY
+
+
+@dataclass
+class Trap:
+    """`spring` is called at the next `left` requests of that method whose path ends with, or lies below, `kind`."""
+
+    method: str
+    kind: str
+    is_done: bool  # spring instead of the answer, else instead of the request
+    left: int
+    spring: Callable[[], None]
 
 
 class Proxy:
@@ -39,6 +75,7 @@ class Proxy:
             self.context.load_cert_chain(keys.name)
         self.faults = 0.0
         self.watch_s: float | None = None
+        self.trap: Trap | None = None
         self.done: dict[str, int] = {}
         self._chance = random.Random(seed)
         self._lock = threading.Lock()
@@ -63,13 +100,18 @@ class Proxy:
         self._listener.shutdown()
         self._listener.server_close()
 
-    def fault(self) -> tuple[int, bool] | None:
-        """The fault of a request, and whether the request is done all the same; None: it has luck."""
+    def fault(self, method: str, path: str) -> Fault | None:
+        """The fault of a request; None: it has luck."""
         with self._lock:
-            if self._chance.random() >= self.faults:
+            return self._chance.choice(possible(method, path)) if self._chance.random() < self.faults else None
+
+    def trapped(self, method: str, path: str) -> Trap | None:
+        with self._lock:
+            trap = self.trap
+            if trap is None or not trap.left or trap.method != method or f"/{trap.kind}" not in urlsplit(path).path:
                 return None
-            code = self._chance.choice((429, 500))
-            return code, code == 500 and self._chance.random() < 0.5
+            trap.left -= 1
+            return trap
 
     def count(self, what: str) -> None:
         with self._lock:
@@ -80,6 +122,9 @@ class _Listener(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
     request_queue_size = 128
     proxy: Proxy
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients are killed: what goes wrong with their connections is no news."""
 
 
 class _Request(http.server.BaseHTTPRequestHandler):
@@ -92,9 +137,13 @@ class _Request(http.server.BaseHTTPRequestHandler):
     def _pass_on(self) -> None:
         proxy, begun = self.server.proxy, time.monotonic()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        fault = proxy.fault()
-        if fault is not None and not fault[1]:
-            self._refuse(fault[0])
+        fault, trap = proxy.fault(self.command, self.path), proxy.trapped(self.command, self.path)
+        if trap is not None:
+            fault = Fault(0, trap.is_done)
+            if not trap.is_done:
+                trap.spring()
+        if fault is not None and not fault.is_done:
+            self._refuse(fault)
             return
         headers = {name: value for name, value in self.headers.items() if name.lower() not in LOST}
         host, port = str(proxy.server.hostname), proxy.server.port or 443
@@ -105,7 +154,9 @@ class _Request(http.server.BaseHTTPRequestHandler):
             answer = upstream.getresponse()
             if fault is not None:
                 answer.read()
-                self._refuse(fault[0])
+                if trap is not None:
+                    trap.spring()
+                self._refuse(fault)
                 return
             proxy.count("passed on")
             self._answer(answer, begun, "watch=true" in self.path)
@@ -141,9 +192,14 @@ class _Request(http.server.BaseHTTPRequestHandler):
         with contextlib.suppress(OSError):
             self.connection.shutdown(2)
 
-    def _refuse(self, code: int) -> None:
-        self.server.proxy.count(f"answered {code}")
-        body = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"made up","code":%d}' % code
+    def _refuse(self, fault: Fault) -> None:
+        code = fault.code
+        self.server.proxy.count(f"answered {code}" if code else "cut")
+        if not code:
+            self.close_connection = True
+            return
+        said = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "made up", "code": code}
+        body = json.dumps({**said, "reason": fault.reason} if fault.reason else said).encode()
         self.send_response_only(code)
         if code == 429:
             self.send_header("Retry-After", "1")
