@@ -31,6 +31,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     site: str | None = None
     socket: str | None = None
     metrics: str | None = None
+    remote: str | None = None
     pods: PodOptions | None = None  # None: virtual nodes
 
 
@@ -84,7 +85,7 @@ def serve(wish: Wish, place: instance.Instance, *, detach: bool, ready: int | No
 
     return run(
         slurm_conf=wish.slurm_conf, site=wish.site, state=place.state, socket=wish.socket, detach=detach,
-        ready_fd=ready, metrics=wish.metrics, pods=wish.pods,
+        ready_fd=ready, metrics=wish.metrics, pods=wish.pods, remote_at=wish.remote,
     )  # fmt: skip
 
 

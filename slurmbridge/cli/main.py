@@ -16,6 +16,7 @@ import click
 from slurmbridge import SLURM_VERSION
 from slurmbridge.cli import instance
 from slurmbridge.cli.connection import Answer, Connection
+from slurmbridge.cli.login_nodes import agent, agent_credentials
 from slurmbridge.cli.sim import sim
 from slurmbridge.errors import BridgeError, ProtocolError
 
@@ -34,6 +35,7 @@ def main() -> None:
 @STATE
 @click.option("--socket", metavar="FILE", help="With --kube: where commands reach it.")
 @click.option("--metrics", metavar="HOST:PORT", help="Answer Prometheus here (default: nowhere).")
+@click.option("--remote", metavar="HOST:PORT", help="Let agents of login nodes come in here (default: nowhere).")
 @click.option("--detach", is_flag=True, help="Return once commands are answered.")
 @click.option("--kube", is_flag=True, help="Run jobs as pods of a Kubernetes cluster.")
 @click.option(
@@ -52,6 +54,7 @@ def up(
     state: str | None,
     socket: str | None,
     metrics: str | None,
+    remote: str | None,
     detach: bool,
     kube: bool,
     kubeconfig: str | None,
@@ -72,6 +75,7 @@ def up(
 
     wish = launch.Wish(
         slurm_conf=absolute(slurm_conf), site=absolute(site), socket=absolute(socket), metrics=metrics,
+        remote=remote,
         pods=PodOptions(
             kubeconfig=absolute(kubeconfig), namespace=namespace, listen=listen, advertise=advertise
         ) if kube else None,
@@ -217,6 +221,8 @@ def restore(copy: str, state: str | None) -> None:
 
 
 main.add_command(sim)
+main.add_command(agent)
+main.add_command(agent_credentials)
 
 
 @main.group()

@@ -66,17 +66,21 @@ def write_new(path: str) -> None:
 def pin_of(text: str) -> str:
     """Of the certificate in a PEM text. ValueError: there is none."""
     begin = text.find("-----BEGIN CERTIFICATE-----")
-    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(text[begin:] if begin >= 0 else "")).hexdigest()
+    return hash_of(ssl.PEM_cert_to_DER_cert(text[begin:] if begin >= 0 else ""))
 
 
-def make(now: datetime.datetime, name: str = "slurmbridge") -> bytes:
+def hash_of(der: bytes) -> str:
+    return hashlib.sha256(der).hexdigest()
+
+
+def make(now: datetime.datetime, name: str = "slurmbridge", until: datetime.datetime = NO_END) -> bytes:
     """A new key with its certificate, as PEM. ConfigError: the package that makes them is not installed."""
     try:
         from cryptography import x509
         from cryptography.hazmat.primitives import hashes, serialization
         from cryptography.hazmat.primitives.asymmetric import ec
     except ImportError as fault:
-        raise ConfigError("pods need the extra packages: pip install 'slurmbridge[kubernetes]'") from fault
+        raise ConfigError("certificates need the extra packages: pip install 'slurmbridge[kubernetes]'") from fault
     key = ec.generate_private_key(ec.SECP256R1())
     who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
     certificate = (
@@ -86,7 +90,7 @@ def make(now: datetime.datetime, name: str = "slurmbridge") -> bytes:
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - EARLY)
-        .not_valid_after(NO_END)
+        .not_valid_after(until)
         .sign(key, hashes.SHA256())
     )
     plain = serialization.NoEncryption()

@@ -42,6 +42,7 @@ class Run:
         command: fx.Command,
         over: Callable[[], None],
         is_read: Callable[[], bool],
+        step_address: Callable[[int], str],
     ) -> None:
         self._service, self._transport, self._call = service, transport, call
         self._command, self._over, self._is_read = command, over, is_read
@@ -51,7 +52,7 @@ class Run:
         self._asked = False
         self._ended = False
         self._effect: fx.Effect | None = None
-        self._held = Held(call, service.performer, service.attached, service.step_address, self._out.append)
+        self._held = Held(call, service.performer, service.attached, step_address, self._out.append)
         self._busy_s = 0.0  # time spent in the command itself
         self.given: list[bytes] = []  # files that the client sent without being asked
         service.memory.tally.open += 1
@@ -207,14 +208,16 @@ class Run:
             return
         self.advance(data)
 
-    def abandon(self) -> None:
-        """The caller is gone: a batch job stays submitted, an allocation of its own ends, nothing more is done."""
+    def abandon(self, *, is_gone: bool = True) -> None:
+        """The caller is gone: a batch job stays submitted, an allocation of its own ends, nothing more is done.
+
+        Not `is_gone`: only the connection is, and the allocation has its time until he comes again (`attached`)."""
         if not self._ended:
             self._service.memory.tally.open -= 1
         self._ended = True
         self._forget_future()
         self._command.close()
-        self._held.let_go(is_lost=not self._service.is_stopping)
+        self._held.let_go(is_lost=is_gone and not self._service.is_stopping)
 
     def _complain(self, message: str, code: int) -> None:
         name = os.path.basename(self._call.argv[0])

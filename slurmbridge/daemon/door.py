@@ -11,13 +11,12 @@ import asyncio
 import logging
 import socket
 import ssl
-import time
-from collections import Counter
 from collections.abc import Awaitable, Callable
 
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.daemon.server import Connection, Service
+from slurmbridge.daemon.threshold import HalfOpen, Told, keep_alive
 from slurmbridge.daemon.tls import Tls
 from slurmbridge.errors import BridgeError
 from slurmbridge.model.run import RunKey
@@ -28,18 +27,7 @@ log = logging.getLogger(__name__)
 OPENING_S = 10.0
 """From the beginning of a connection until its first frame is whole."""
 PROVING_S = 30.0
-MOST, MOST_OF_ONE = 2048, 256
-"""Half-open connections, in all and from one address: nodes may share one, and gangs begin at once."""
 BACKLOG = 1024
-TOLD, TOLD_EACH_S = 20, 60.0
-"""So many refusals are logged in so long, and then their number."""
-
-KEEPALIVE = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10), (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000),
-)  # fmt: skip
-"""A pod that is gone without a word is noticed after a minute."""
 
 WhyNot = Callable[[str, RunKey, int], Awaitable[str]]
 """(token, run, rank): empty, or why it is not proved to be of that pod. BridgeError: that cannot be told."""
@@ -53,27 +41,14 @@ class Door:
     def __init__(self, context: ssl.SSLContext, service: Service, why_not: WhyNot, welcome: Welcome) -> None:
         self._context, self._service, self._welcome = context, service, welcome
         self.why_not = why_not
-        self._half_open: Counter[str] = Counter()
-        self._told = _Told()
+        self.half_open = HalfOpen()
+        self._told = Told(log, "pod.refused")
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def open(self, sock: socket.socket) -> asyncio.Server:
         """Listen on a socket that has its address."""
         loop = asyncio.get_running_loop()
         return await loop.create_server(lambda: Tls(self._context, Knock(self)), sock=sock, backlog=BACKLOG)
-
-    # ---- counted
-
-    def may_knock(self, address: str) -> bool:
-        return self._half_open[address] < MOST_OF_ONE and self._half_open.total() < MOST
-
-    def came(self, address: str) -> None:
-        self._half_open[address] += 1
-
-    def went(self, address: str) -> None:
-        self._half_open[address] -= 1
-        if not self._half_open[address]:
-            del self._half_open[address]
 
     # ---- judged
 
@@ -137,14 +112,13 @@ class Knock(asyncio.Protocol):
         self.transport = transport
         name = transport.get_extra_info("peername")
         address = str(name[0]) if name else ""
-        if not self._door.may_knock(address):
+        if not self._door.half_open.may_knock(address):
             self.address = address
             self._door.refuse(self, "too many connections that prove nothing")
             return
         self.address = address
-        self._door.came(address)
-        for level, option, value in KEEPALIVE:
-            transport.get_extra_info("socket").setsockopt(level, option, value)
+        self._door.half_open.came(address)
+        keep_alive(transport.get_extra_info("socket"))
         self._timer = asyncio.get_running_loop().call_later(OPENING_S, self._too_late)
 
     def leave(self) -> None:
@@ -152,7 +126,7 @@ class Knock(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._door.went(self.address)
+            self._door.half_open.went(self.address)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.leave()
@@ -182,20 +156,3 @@ class Knock(asyncio.Protocol):
             self._door.refuse(self, "it does not speak as pods do")
             return
         self._door.opened(self, opening, first)
-
-
-class _Told:
-    """Keeps a flood of refusals out of the log."""
-
-    def __init__(self) -> None:
-        self._since, self._count = 0.0, 0
-
-    def say(self, text: str, *values: object) -> None:
-        now = time.monotonic()
-        if now - self._since >= TOLD_EACH_S:
-            if self._count > TOLD:
-                log.warning("event=pod.refused more=%d", self._count - TOLD)
-            self._since, self._count = now, 0
-        self._count += 1
-        if self._count <= TOLD:
-            log.warning(text, *values)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from slurmbridge.commands.effects import Call
 from slurmbridge.daemon.memory import Memory
+from slurmbridge.daemon.peer import Peer
 from slurmbridge.lang.rlimits import NAMES as RLIMITS
 from slurmbridge.wire import client as wire
 
@@ -23,12 +24,10 @@ KEEP_S = 5.0  # names and groups of the caller may change
 
 
 class Hellos:
-    """Those of one connection, whose peer is (uid, gid). `groups`: None for those that the user is in by name."""
+    """Those of one connection."""
 
-    def __init__(
-        self, memory: Memory, clock: Callable[[], float], uid: int, gid: int, groups: tuple[int, ...] | None = None
-    ) -> None:
-        self._memory, self._clock, self._uid, self._gid, self._groups = memory, clock, uid, gid, groups
+    def __init__(self, memory: Memory, clock: Callable[[], float], peer: Peer) -> None:
+        self._memory, self._clock, self._peer = memory, clock, peer
         self._last: tuple[bytes, Call] | None = None  # a hello from its nonce on, and what was read in it
 
     def read(self, payload: bytes) -> Call:
@@ -58,21 +57,22 @@ class Hellos:
         for item in parts[10 + argc :]:
             name, _, value = decode(item).partition("=")
             env[name] = value
-        names = self._memory.names
-        user = names.user_name(self._uid)
-        gid = self._gid
+        if self._peer.is_remote:  # that is how his own machine reaches us; his jobs are told theirs
+            env.pop("SLURMBRIDGE_ADDR", None)
+        names, uid, gid = self._memory.names, self._peer.uid, self._peer.gid
+        user = names.user_name(uid)
         return Call(
             argv=tuple(map(decode, parts[10 : 10 + argc])),
             env=env,
             cwd=decode(cwd),
             umask=int(umask, 8) & 0o777,
             columns=min(int(columns or b"80"), WIDEST),
-            uid=self._uid,
+            uid=uid,
             gid=gid,
             groups=self._groups_of(user),
             user=user,
             group=names.group_name(gid),
-            host=decode(host) or self._memory.daemon_host,
+            host=self._peer.host or decode(host) or self._memory.daemon_host,
             sid=int(sid or b"0") & 0x7FFFFFFF,
             now=now,
             nonce=nonce.hex(),
@@ -82,10 +82,10 @@ class Hellos:
         )
 
     def _groups_of(self, user: str) -> tuple[int, ...]:
-        if self._groups is not None:
-            return self._groups
-        names = self._memory.names
-        return names.groups(user, self._gid) if names.user(self._uid) else (self._gid,)
+        peer, names = self._peer, self._memory.names
+        if peer.groups is not None:
+            return peer.groups
+        return names.groups(user, peer.gid) if names.user(peer.uid) else (peer.gid,)
 
 
 def _rlimits(text: bytes) -> tuple[tuple[str, int, int], ...]:

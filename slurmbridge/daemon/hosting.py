@@ -14,6 +14,7 @@ from slurmbridge.daemon import configuration
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.fleet import Source
 from slurmbridge.daemon.server import Service
+from slurmbridge.daemon.step_dial import StepDial
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.runtime.local import LocalRuntime
 from slurmbridge.runtime.protocol import Runtime
@@ -87,7 +88,8 @@ class VirtualNodes:
         return self.runtime.take_over(sock, hello, uid)
 
     async def open(self, controller: Controller, service: Service) -> None:
-        """They come over the daemon's own socket."""
+        """They come over the daemon's own socket; who is on another machine reaches theirs through us."""
+        service.through.order = StepDial(self.runtime.step_address, service.through).order
 
     def requests(self) -> Mapping[tuple[str, str, str], int]:
         return {}

@@ -17,9 +17,10 @@ import sys
 import time
 
 from slurmbridge.commands import quotas
-from slurmbridge.daemon import configuration
+from slurmbridge.daemon import asserted, configuration, remote
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.crowd import Crowd
+from slurmbridge.daemon.enrolment import Enrolled
 from slurmbridge.daemon.hosting import Hosting, VirtualNodes
 from slurmbridge.daemon.locking import Lock
 from slurmbridge.daemon.memory import Memory
@@ -47,9 +48,10 @@ BACKLOG = 512
 
 def run(
     *, slurm_conf: str | None, state: str, detach: bool, ready_fd: int | None, site: str | None = None,
-    socket: str | None = None, metrics: str | None = None, pods: PodOptions | None = None,
+    socket: str | None = None, metrics: str | None = None, pods: PodOptions | None = None, remote_at: str | None = None,
 ) -> int:  # fmt: skip
-    """Serve; returns the exit status. BridgeError: it did not come up, with the reason. `pods`: jobs run as pods."""
+    """Serve; returns the exit status. BridgeError: it did not come up, with the reason. `pods`: jobs run as pods;
+    `remote_at`: where login nodes come in, HOST:PORT."""
     os.umask(0o022)
     logging.basicConfig(
         level=logging.INFO,
@@ -67,7 +69,7 @@ def run(
             from slurmbridge.daemon.pods import Pods  # with a client for clusters, for few
 
             hosting = Pods(pods, state, slurm_conf, site)
-        asyncio.run(Daemon(hosting, state, socket, metrics).serve(ready_fd))
+        asyncio.run(Daemon(hosting, state, socket, metrics, remote_at).serve(ready_fd))
     finally:
         if hosting is not None:
             hosting.release()
@@ -90,8 +92,10 @@ def socket_path(state: str) -> str:
 class Daemon:
     config: ClusterConfig
 
-    def __init__(self, hosting: Hosting, state: str, socket: str | None, metrics: str | None) -> None:
-        self.hosting, self.state, self.metrics = hosting, state, metrics
+    def __init__(
+        self, hosting: Hosting, state: str, socket: str | None, metrics: str | None, remote_at: str | None
+    ) -> None:
+        self.hosting, self.state, self.metrics, self.remote_at = hosting, state, metrics, remote_at
         self.socket_path = socket or socket_path(state)
         self.stopping = asyncio.Event()
         self.end_jobs = False
@@ -112,12 +116,14 @@ class Daemon:
             self._compose(store)
             controller = self.controller
             pages = await self._listen_for_metrics(store)  # before anything runs: the address may be taken
+            gate = remote.bind(self.remote_at) if self.remote_at else None
             runtime = self.hosting.runtime
             await runtime.start(controller.running.on_report, self.config, daemon_addr=f"unix:{self.socket_path}")
             await controller.running.adopt()
             await self.hosting.open(controller, self.service)
             self.planning.start()
             server = await self._listen()
+            far = await self._open_remote(gate)
             tasks = [loop.create_task(self._every(PURGE_EVERY_S, controller.purge))]
             tasks.append(loop.create_task(self._every(SAMPLE_EVERY_S, controller.sample)))
             tasks.append(loop.create_task(self._every(DEADLINE_EVERY_S, controller.end_missed)))
@@ -141,6 +147,8 @@ class Daemon:
             if not self.end_jobs:  # else supervisors that look for a new daemon must find it, to be told to end
                 server.close()
                 self.hosting.shut()
+                if far is not None:
+                    far.shut()
             for task in tasks:
                 task.cancel()
             if pages is not None:
@@ -150,6 +158,8 @@ class Daemon:
             await runtime.stop(end_jobs=self.end_jobs)
             server.close()
             self.hosting.shut()
+            if far is not None:
+                far.close()
             controller.core.journal.hand_over()
         finally:
             store.close()
@@ -195,6 +205,15 @@ class Daemon:
         return await asyncio.get_running_loop().create_unix_server(
             lambda: Connection(self.service), sock=sock, backlog=BACKLOG
         )
+
+    async def _open_remote(self, gate: socket.socket | None) -> remote.Remote | None:
+        asserted.learn_of_jobs(self.controller.memory)
+        if gate is None:
+            return None
+        far = remote.Remote(self.service, Enrolled(self.state))
+        await far.open(gate)
+        log.info("event=remote.up address=%s", self.remote_at)
+        return far
 
     async def _listen_for_metrics(self, store: SqliteStore) -> asyncio.Server | None:
         if self.metrics is None:

@@ -171,14 +171,14 @@ class Memory:
         return self.names.group_names(user)
 
     def is_admin(self, uid: int) -> bool:
-        return self._is_master(uid) or associations.admin_level(self.accounting, self.user_name(uid)) == "Administrator"
+        return self.is_master(uid) or associations.admin_level(self.accounting, self.user_name(uid)) == "Administrator"
 
     def is_operator(self, uid: int) -> bool:
-        return self._is_master(uid) or associations.admin_level(self.accounting, self.user_name(uid)) != "None"
+        return self.is_master(uid) or associations.admin_level(self.accounting, self.user_name(uid)) != "None"
 
     def coordinates(self, uid: int, account: str) -> bool:
         return associations.coordinates(self.accounting, self.user_name(uid), account)
 
-    def _is_master(self, uid: int) -> bool:
+    def is_master(self, uid: int) -> bool:
         """root, SlurmUser, and the owner of a personal daemon."""
         return uid == 0 or uid == self.owner_uid or uid == self.names.user_id(self.config.slurm_user)

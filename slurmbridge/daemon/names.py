@@ -1,4 +1,6 @@
-"""Which names belong to which numbers on this machine: users and groups through NSS, remembered for a minute."""
+"""Which names belong to which numbers on this machine: users and groups through NSS, remembered for a minute.
+
+Whom this machine does not know, it may have been told of by a machine that does (`learned`)."""
 
 from __future__ import annotations
 
@@ -8,17 +10,9 @@ import pwd
 import time
 from collections.abc import Callable
 
-import msgspec
+from slurmbridge.daemon.learned import Learned, UserRecord
 
 KEEP_S = 60.0
-
-
-class UserRecord(msgspec.Struct, frozen=True, kw_only=True):
-    uid: int
-    gid: int
-    name: str
-    home: str
-    shell: str
 
 
 class Names:
@@ -26,12 +20,17 @@ class Names:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.learned = Learned(clock)
         self._users: dict[int, tuple[float, UserRecord | None]] = {}
         self._ids: dict[str, tuple[float, int | None]] = {}
         self._groups: dict[int, tuple[float, str]] = {}
         self._members: dict[tuple[str, int], tuple[float, tuple[int, ...]]] = {}
 
     def user(self, uid: int) -> UserRecord | None:
+        return self.native_user(uid) or self.learned.user(uid)
+
+    def native_user(self, uid: int) -> UserRecord | None:
+        """As this machine itself knows it."""
         known = self._users.get(uid)
         now = self._clock()
         if known and now - known[0] < KEEP_S:
@@ -52,6 +51,15 @@ class Names:
 
     def user_id(self, name: str) -> int | None:
         """Of a name or of a number written out."""
+        uid = self.native_id(name)
+        if uid is None:
+            uid = self.learned.user_id(name)
+        if uid is None and name.isascii() and name.isdecimal():
+            uid = int(name)
+        return uid
+
+    def native_id(self, name: str) -> int | None:
+        """As this machine itself knows it."""
         known = self._ids.get(name)
         now = self._clock()
         if known and now - known[0] < KEEP_S:
@@ -59,11 +67,15 @@ class Names:
         try:
             uid: int | None = pwd.getpwnam(name).pw_uid
         except KeyError:
-            uid = int(name) if name.isascii() and name.isdecimal() else None
+            uid = None
         self._ids[name] = (now, uid)
         return uid
 
     def group_name(self, gid: int) -> str:
+        return self._native_group(gid) or self.learned.group_name(gid) or str(gid)
+
+    def _native_group(self, gid: int) -> str:
+        """Empty: this machine knows none."""
         known = self._groups.get(gid)
         now = self._clock()
         if known and now - known[0] < KEEP_S:
@@ -71,7 +83,7 @@ class Names:
         try:
             name = grp.getgrgid(gid).gr_name
         except KeyError:
-            name = str(gid)
+            name = ""
         self._groups[gid] = (now, name)
         return name
 
@@ -83,6 +95,8 @@ class Names:
 
     def groups(self, user: str, gid: int) -> tuple[int, ...]:
         """All group ids of a user, the primary one included."""
+        if self.native_id(user) is None:
+            return tuple(dict.fromkeys((gid, *self.learned.groups(user))))
         known = self._members.get((user, gid))  # a caller may have come by a group that the user is not in
         now = self._clock()
         if known and now - known[0] < KEEP_S:
@@ -96,4 +110,6 @@ class Names:
         record = None if uid is None else self.user(uid)
         if record is None:
             return ()
+        if self.native_id(user) is None:
+            return tuple(self.learned.groups(record.name).values())
         return tuple(self.group_name(gid) for gid in self.groups(record.name, record.gid))

@@ -1,4 +1,5 @@
-"""Who is at the other end of a connection? What the kernel says, or what is known of the job that it comes from."""
+"""Who is at the other end of a connection? What the kernel says, what is known of the job that it comes from, or what the
+agent of a login node says (`asserted`)."""
 
 from __future__ import annotations
 
@@ -12,6 +13,12 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     uid: int
     gid: int
     groups: tuple[int, ...] | None = None  # None: those that the user is in by name
+    host: str = ""  # where he sits; empty: as his own process says
+    is_remote: bool = False  # on another machine: no socket or file of ours can be reached from there
+
+
+class LinkCut(ConnectionError):
+    """A connection was lost somewhere between the caller and us: he may well be there, and come again."""
 
 
 def of_socket(sock: socket.socket) -> Peer:

@@ -19,9 +19,9 @@ from slurmbridge.daemon.commanded import Run
 from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.daemon.hello import Hellos
 from slurmbridge.daemon.memory import Memory
-from slurmbridge.daemon.peer import Peer, of_socket
+from slurmbridge.daemon.peer import LinkCut, Peer, of_socket
 from slurmbridge.daemon.performing import Performer
-from slurmbridge.daemon.through import Through
+from slurmbridge.daemon.through import Through, through
 from slurmbridge.wire import client as wire
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         self._caller = caller = self._peer or of_socket(transport.get_extra_info("socket"))
         self._uid = caller.uid
-        self._hellos = Hellos(self._service.memory, self._service.clock, caller.uid, caller.gid, caller.groups)
+        self._hellos = Hellos(self._service.memory, self._service.clock, caller)
         if not self._service.crowd.may_come(self._uid):
             self.fail("Access/permission denied")
             return
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
         if self._counted:
             self._service.crowd.went(self._uid, self._held)
         if self._run is not None:
-            self._run.abandon()
+            self._run.abandon(is_gone=not isinstance(exc, LinkCut))
             self._run = None
 
     def data_received(self, data: bytes) -> None:
@@ -173,7 +173,10 @@ class Connection(asyncio.Protocol):
             self.fail(f"Unknown command {name}")
             return
         command = main(call, self._service.memory)
-        self._run = Run(self._service, self._transport, call, command, self._over, lambda: self._is_read)
+        self._run = Run(
+            self._service, self._transport, call, command, self._over, lambda: self._is_read,
+            through if self._caller.is_remote else self._service.step_address,
+        )  # fmt: skip
         self._run.given = given
         self._run.advance(None)
 

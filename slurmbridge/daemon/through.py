@@ -7,6 +7,7 @@ more (frame W of `wire.supervisor`); what each side sends is then passed on to t
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import secrets
 from collections.abc import Callable
@@ -27,6 +28,11 @@ AHEAD = 1 << 18
 DENIED = "Access/permission denied"
 INVALID = "Invalid job id specified"
 SILENT = "Communication connection failure"
+
+
+def through(job_id: int) -> str:
+    """The address of a job's supervisor for who reaches only us."""
+    return f"through:{job_id}"
 
 
 class End(asyncio.Protocol):
@@ -70,10 +76,10 @@ class End(asyncio.Protocol):
 class Waiting:
     """Who asked, and of which run."""
 
-    __slots__ = ("end", "key", "timer")
+    __slots__ = ("end", "key", "refuse", "timer")
 
-    def __init__(self, key: RunKey, end: End, timer: asyncio.TimerHandle) -> None:
-        self.key, self.end, self.timer = key, end, timer
+    def __init__(self, key: RunKey, end: End, timer: asyncio.TimerHandle, refuse: Callable[[], None]) -> None:
+        self.key, self.end, self.timer, self.refuse = key, end, timer, refuse
 
 
 class Through:
@@ -110,14 +116,21 @@ class Through:
             refuse(transport, command, text, DENIED)
         else:
             name, key = secrets.token_hex(16), RunKey(job.job_id, job.restarts)
-            timer = asyncio.get_running_loop().call_later(WITHIN_S, refuse, transport, command, text, SILENT)
-            self._waiting[name] = Waiting(key, end, timer)
+            too_late = functools.partial(refuse, transport, command, text, SILENT)
+            timer = asyncio.get_running_loop().call_later(WITHIN_S, too_late)
+            self._waiting[name] = Waiting(key, end, timer, too_late)
             if not self.order(key, name):
                 refuse(transport, command, text, INVALID)
 
     def _job(self, text: str) -> Job | None:
         job = self._table.get(int(text)) if text.isascii() and text.isdecimal() and len(text) < 20 else None
         return job if job is not None and holds_resources(job) else None
+
+    def failed(self, name: str) -> None:
+        """No supervisor will dial with that name."""
+        waiting = self._waiting.get(name)
+        if waiting is not None:
+            waiting.refuse()
 
     def arrived(self, key: RunKey, name: str, transport: asyncio.Transport, first: bytes) -> bool:
         """The supervisor of this run dialled with that name. False: nobody waits for it."""

@@ -1,9 +1,10 @@
 """TLS between a TCP connection on the event loop and a protocol that speaks in the clear.
 
     loop.create_server(lambda: Tls(context, protocol()), host, port)
+    loop.create_connection(lambda: Tls(context, protocol(), server_side=False), host, port)
 
 The protocol inside sees an ordinary transport. It is told of the connection at once, before the handshake; what it writes
-until then is lost, so it waits for the first bytes. Nothing is kept for a connection on which nothing comes (asyncio's
+until then is lost, so it waits for the first bytes, or for `shaken`, which is told the other side's certificate. Nothing is kept for a connection on which nothing comes (asyncio's
 own TLS keeps 256 KiB each). Follows "asyncio Transports and Protocols" and `ssl.SSLObject` of Python's documentation.
 """
 
@@ -11,19 +12,30 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 READ = 1 << 16
 
 
 class Tls(asyncio.Protocol):
-    """The server's side."""
+    """`shaken(certificate)`: once, when the handshake is over; DER, None when there is none. `failed(reason)`: the
+    handshake, or what came behind it, was broken; the connection ends."""
 
-    def __init__(self, context: ssl.SSLContext, inner: asyncio.Protocol) -> None:
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        inner: asyncio.Protocol,
+        *,
+        server_side: bool = True,
+        shaken: Callable[[bytes | None], None] = lambda certificate: None,
+        failed: Callable[[str], None] = lambda reason: None,
+    ) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=server_side)
         self._first = inner
+        self._speaks_first = not server_side
+        self._shaken, self._failed = shaken, failed
         self._is_shaken = False
         self._is_lost = False
 
@@ -32,6 +44,8 @@ class Tls(asyncio.Protocol):
         self._outer = transport
         self._inside = Inside(self, transport, self._first)
         self._first.connection_made(self._inside)
+        if self._speaks_first:
+            self.pump()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
@@ -58,6 +72,8 @@ class Tls(asyncio.Protocol):
             if not self._is_shaken:
                 self._tls.do_handshake()
                 self._is_shaken = True
+                self._flush()
+                self._shaken(self._tls.getpeercert(binary_form=True))
             while not self._inside.is_closing() and self._inside.is_reading():
                 data = self._tls.read(READ)
                 if not data:
@@ -68,9 +84,10 @@ class Tls(asyncio.Protocol):
             pass
         except ssl.SSLZeroReturnError:
             self._ended()
-        except ssl.SSLError:
+        except ssl.SSLError as fault:
             self._flush()  # the alert
             self._outer.close()
+            self._failed(fault.reason or str(fault))
             return
         self._flush()
 

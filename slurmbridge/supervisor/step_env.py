@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
 
 
+ADDRESS = "SLURMBRIDGE_ADDR"
 PRESERVED = ("SLURM_NNODES", "SLURM_NTASKS", "SLURM_NPROCS")
 """What --preserve-env leaves as srun's environment has it."""
 
@@ -54,6 +55,9 @@ def part_of(
     whole: dict[str, Any] = request.get("het") or {}
     offset = int(whole.get("offset", 0))
     env = {**base_env, **step.env}
+    env.pop(ADDRESS, None)  # of where srun was typed, which may be another machine
+    if ADDRESS in base_env:
+        env[ADDRESS] = base_env[ADDRESS]
     own_values = _step_values(header, step, whole)
     if request.get("preserve_env"):
         own_values = {

@@ -16,7 +16,8 @@ from slurmbridge.commands.table import find
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.fleet import Source
 from slurmbridge.daemon.memory import Memory
-from slurmbridge.daemon.names import Names, UserRecord
+from slurmbridge.daemon.learned import UserRecord
+from slurmbridge.daemon.names import Names
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.lang.site_file import read_site, with_site
 from slurmbridge.lang.slurm_conf import read_cluster

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from slurmbridge.daemon import certificate, door, through
+from slurmbridge.daemon import certificate, door, threshold, through
 from slurmbridge.daemon.door import Door
 from slurmbridge.daemon.pod_link import PodLink
 from slurmbridge.daemon.server import Connection, Service
@@ -205,7 +205,7 @@ def test_who_says_nothing_is_cut_in_bounded_time(keep: Callable[[Rule], None], m
         assert await is_cut(plain) and await is_cut(half)
         await gone(writer)
         await gone(other)
-        assert not there.door._half_open
+        assert not there.door.half_open._count
 
     keep(rule)
 
@@ -213,19 +213,19 @@ def test_who_says_nothing_is_cut_in_bounded_time(keep: Callable[[Rule], None], m
 def test_only_so_many_wait_to_be_proved_and_they_make_room(
     keep: Callable[[Rule], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(door, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(threshold, "MOST_OF_ONE", 3)
 
     async def rule(there: Porch) -> None:
         there.may_judge.clear()
         waiting = [await there.dial(opening("supervisor")) for _ in range(3)]
-        await until(lambda: there.door._half_open.total() == 3)
+        await until(lambda: there.door.half_open._count.total() == 3)
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             reader, writer = await there.dial(opening("supervisor"))
             assert await is_cut(reader)
             await gone(writer)
         there.may_judge.set()
         await until(lambda: len(there.links) == 3)
-        assert not there.door._half_open
+        assert not there.door.half_open._count
         waiting.append(await there.dial(opening("supervisor")))
         await until(lambda: len(there.links) == 4)
         for _, writer in waiting:
