@@ -66,14 +66,18 @@ class Bridge:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def command(self, *words: str, code: int = 0) -> str:
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """As the user, in the shared folder."""
         who = pwd.getpwnam(USER)
-        done = subprocess.run(
+        return subprocess.run(
             [BIN / words[0], *words[1:]], capture_output=True, text=True, cwd=self.share, timeout=WITHIN_S,
             user=who.pw_uid, group=who.pw_gid, extra_groups=[],
             env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(self.share), "SLURMBRIDGE_ADDR": f"unix:{self.state}/socket"},
         )  # fmt: skip
+
+    def command(self, *words: str, code: int = 0) -> str:
+        """The same, for what it prints."""
+        done = self.run(*words)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
