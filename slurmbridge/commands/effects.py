@@ -315,27 +315,9 @@ class Sleep(msgspec.Struct, frozen=True):
 
 
 Effect = (
-    Print
-    | ReadFile
-    | ReadStdin
-    | WriteFile
-    | Submit
-    | Change
-    | ChangeAll
-    | Alter
-    | WaitFor
-    | History
-    | Fetch
-    | KeptOutput
-    | Reports
-    | PriorityFactors
-    | Explain
-    | QueueShares
-    | WaitStart
-    | HandOver
-    | Recall
-    | Sleep
-)
+    Print | ReadFile | ReadStdin | WriteFile | Submit | Change | ChangeAll | Alter | WaitFor | History | Fetch | KeptOutput
+    | Reports | PriorityFactors | Explain | QueueShares | WaitStart | HandOver | Recall | Sleep
+)  # fmt: skip
 Command = Generator[Effect, Any, int]
 """Yields effects, is sent their answers, returns the exit code."""
 

@@ -31,7 +31,7 @@ def _lines(node: Node, eyes: Eyes, partitions: str) -> Iterator[str]:
     yield f"ActiveFeatures={_names(node.features_active or conf.features)}"
     yield f"Gres={conf.gres or '(null)'}"
     if eyes.flags.details:
-        yield "GresDrain=N/A"
+        yield f"GresDrain={node.others.drained or 'N/A'}"
     if eyes.flags.details and conf.gres:
         yield f"GresUsed={gres_used(node)}"
     yield f"NodeAddr={conf.address or conf.name} NodeHostName={conf.host or conf.name} Version={SLURM_VERSION}"

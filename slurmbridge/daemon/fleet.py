@@ -24,6 +24,7 @@ from slurmbridge.model.states import NodeBase, NodeFlag
 from slurmbridge.reconcile.inventory import Kept
 from slurmbridge.reconcile.node_cordon import Cordon, decide, mark_of
 from slurmbridge.reconcile.node_health import Verdict, verdict
+from slurmbridge.reconcile.node_others import NOTHING as NO_SLOTS
 from slurmbridge.reconcile.node_others import taken_of
 from slurmbridge.reconcile.node_sight import Foreign, SeenNode
 from slurmbridge.reconcile.node_standing import standing
@@ -45,6 +46,10 @@ class Source(Protocol):
     def nodes(self) -> Mapping[str, SeenNode]: ...
     @property
     def foreign(self) -> Mapping[str, Foreign]: ...
+    @property
+    def slots(self) -> Mapping[str, Mapping[int, str]]:
+        """Ids of devices whose index is known, by our names of nodes. What it holds of a node is never changed."""
+
     def fill(self, config: FleetConfig, kept: Sequence[Kept] = ()) -> FleetConfig: ...
     def cordon(self, name: str, cordon: Cordon) -> None: ...
     def listen(self, changed: Callable[[], None]) -> None: ...
@@ -221,10 +226,11 @@ class Fleet:
             if node is None:
                 continue
             foreign = self._source.foreign.get(kube_name, NOTHING)
-            made_of = (node, conf, foreign)
+            slots = self._source.slots.get(conf.name, NO_SLOTS)
+            made_of = (node, conf, foreign, config.rules, slots)
             known = self._amounts.get(conf.name)
             if known is None or any(was is not now for was, now in zip(known[0], made_of, strict=True)):
-                known = made_of, taken_of(node, foreign, conf)
+                known = made_of, taken_of(node, foreign, conf, config.rules, slots)
             found[conf.name] = known
         self._amounts = found
         return {name: amounts for name, (_, amounts) in found.items()}

@@ -255,6 +255,11 @@ class NodeTable:
             return None
         health = self._health.get(name)
         node = base if health is None else _with_health(base, health)
+        taken = self._taken.get(name)
+        if (
+            taken is not None and taken.trouble and not node.reason
+        ):  # it is in work, and the reason why it lacks something
+            node = replace(node, reason=taken.trouble)
         built = self._built[name] = self._build(node, self._use[name], self._taken.get(name))
         return built
 
@@ -308,12 +313,21 @@ def _with_health(node: Node, health: Health) -> Node:
 
 
 def _others(conf: NodeConf, use: _Use, taken: Taken) -> Others:
-    """Of devices the last ones that no job of ours has."""
+    """Of devices those that are known, whoever has them, else the last ones that no job of ours has."""
     indexes: list[int] = []
     for resource, count in taken.devices:
-        free = [each.index for each in conf.devices if each.resource == resource and each.index not in use.devices]
-        indexes += free[max(len(free) - count, 0) :]
+        every = [each.index for each in conf.devices if each.resource == resource]
+        known = [index for index in every if index in taken.slots]
+        free = [index for index in every if index not in use.devices and index not in known]
+        indexes += known + free[max(len(free) - max(count - len(known), 0), 0) :]
     cpus = taken.cpus
     if taken.jobs is not None and len(use.jobs) >= taken.jobs:
         cpus = max(conf.effective_cpus - use.cpus, cpus)
-    return Others(cpus=cpus, memory=taken.memory, devices=tuple(sorted(indexes)))
+    return Others(cpus=cpus, memory=taken.memory, devices=tuple(sorted(indexes)), drained=_drained(conf, taken))
+
+
+def _drained(conf: NodeConf, taken: Taken) -> str:
+    kinds = {device.resource: device.type for device in conf.devices}
+    return ",".join(
+        f"gpu:{kind}:{count}" if (kind := kinds[resource]) else f"gpu:{count}" for resource, count in taken.bad
+    )

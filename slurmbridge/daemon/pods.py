@@ -104,7 +104,7 @@ class Pods:
         config = self.cluster.fill(self.read_config())
         self.runtime = KubeRuntime(
             self._place.api, self.site, dict(config.partition_pods), config.pods, time.time, secret=self._secret,
-            nodes=self.cluster.watch,
+            nodes=self.cluster.watch, known=self.cluster.device_told,
         )  # fmt: skip
         return config
 

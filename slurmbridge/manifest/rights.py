@@ -31,6 +31,8 @@ class Right(msgspec.Struct, frozen=True, kw_only=True):
     without: str = ""  # what is missing without it; empty: no job can run
 
 
+BAD_DEVICES: Final = "jobs get devices that have a taint"
+
 RIGHTS: Final[tuple[Right, ...]] = (
     Right(
         where=Where.JOBS, resource="pods", verbs=("create", "delete", "get", "list", "patch", "watch"),
@@ -67,6 +69,14 @@ RIGHTS: Final[tuple[Right, ...]] = (
     Right(
         where=Where.CLUSTER, resource="pods", verbs=("list", "watch"), why="what others hold on the nodes",
         without="jobs are placed where pods of others have taken the room, and then fail to start",
+    ),
+    Right(
+        where=Where.CLUSTER, group="resource.k8s.io", resource="resourceslices", verbs=("list", "watch"),
+        why="devices that their drivers say are bad", without=BAD_DEVICES,
+    ),
+    Right(
+        where=Where.CLUSTER, group="resource.k8s.io", resource="devicetaintrules", verbs=("list", "watch"),
+        why="devices that somebody says are bad", without=BAD_DEVICES,
     ),
     Right(
         where=Where.CLUSTER, group="authentication.k8s.io", resource="tokenreviews", verbs=("create",),

@@ -95,6 +95,9 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     cpus: int = 0
     memory: int = 0  # MiB
     devices: tuple[tuple[str, int], ...] = ()  # how many of each resource; which ones nobody knows
+    bad: tuple[tuple[str, int], ...] = ()  # how many of these are broken, or tainted
+    slots: tuple[int, ...] = ()  # those of the bad ones that are known, by index
+    trouble: str = ""  # what is said of the first of them
     jobs: int | None = None  # so many jobs at most: pods of a node are limited
 
 
@@ -104,6 +107,7 @@ class Others(msgspec.Struct, frozen=True, kw_only=True):
     cpus: int = 0
     memory: int = 0  # MiB
     devices: tuple[int, ...] = ()  # indexes
+    drained: str = ""  # those of them that are broken or tainted, as Gres= has them: gpu:a100:1
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,6 +31,16 @@ class SeenCondition(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+class BadDevice(msgspec.Struct, frozen=True, kw_only=True):
+    """A device that shall have no new jobs, by a taint of its own."""
+
+    driver: str
+    name: str  # in the driver's pool
+    uuid: str = ""
+    profile: str = ""  # of a slice
+    why: str = ""  # the taint
+
+
 class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
     name: str  # the cluster's
     uid: str = ""
@@ -46,6 +56,7 @@ class SeenNode(msgspec.Struct, frozen=True, kw_only=True):
     arch: str = ""
     os: str = ""
     kubelet: str = ""  # version
+    bad_devices: tuple[BadDevice, ...] = ()
 
 
 class Foreign(msgspec.Struct, frozen=True, kw_only=True):

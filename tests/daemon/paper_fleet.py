@@ -33,6 +33,7 @@ class PaperCluster:
     def __init__(self, *nodes: SeenNode) -> None:
         self.nodes: Mapping[str, SeenNode] = {node.name: node for node in nodes}
         self.foreign: Mapping[str, Foreign] = {}
+        self.slots: Mapping[str, Mapping[int, str]] = {}
         self.cordons: list[tuple[str, Cordon]] = []
         self._changed: Callable[[], None] = lambda: None
         self.is_down = False  # it takes no changes

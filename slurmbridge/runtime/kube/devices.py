@@ -51,6 +51,14 @@ DeviceNews: TypeAlias = Granted | Denied | Taken
 Tell: TypeAlias = Callable[[DeviceNews], None]
 
 
+Known: TypeAlias = Callable[[str, int, str], None]
+"""(our name of a node, index, id of the device there; empty: it is not known any more)."""
+
+
+def unheard(node: str, index: int, device: str) -> None:
+    """Where nobody wants to know."""
+
+
 class Access(Protocol):
     """All calls are made on the daemon's event loop and return at once; news come from the loop, never inside a call."""
 

@@ -33,7 +33,7 @@ from slurmbridge.reconcile.holders import CreateHolder, DeleteHolder, Held, Hold
 from slurmbridge.reconcile.observed import NodeState, SeenPod
 from slurmbridge.reconcile.trouble import Patience, Trouble, refusal
 from slurmbridge.runtime.kube.api import Api
-from slurmbridge.runtime.kube.devices import Denied, DeviceNews, Granted, Taken, Tell
+from slurmbridge.runtime.kube.devices import Denied, DeviceNews, Granted, Known, Taken, Tell, unheard
 from slurmbridge.runtime.kube.faults import ApiFault
 from slurmbridge.runtime.kube.mirror import Change
 from slurmbridge.runtime.kube.seen import NO_RUN, RunPod, holder_of
@@ -65,10 +65,10 @@ class Holding:
     def __init__(
         self, api: Api, site: PodSite, tell: Tell, clock: Callable[[], float], *,
         node_state: Callable[[str], NodeState], knows_pods: Callable[[], bool], patience: Patience = Patience(),
-        again_s: float = AGAIN_S,
+        again_s: float = AGAIN_S, known: Known = unheard,
     ) -> None:  # fmt: skip
         self._site, self._tell, self._clock = site, tell, clock
-        self._node_state, self._knows_pods = node_state, knows_pods
+        self._node_state, self._knows_pods, self._known = node_state, knows_pods, known
         self._patience, self._again_s = patience, again_s
         self._path = f"/api/v1/namespaces/{site.namespace}/pods"
         self._writer = Writer(api, seal=(NODE,), threads=4)
@@ -181,7 +181,8 @@ class Holding:
                 self._pods[slot] = change.after
             else:
                 self._pods.pop(slot, None)
-                self._devices.pop(pod.metadata.uid, None)
+                if self._devices.pop(pod.metadata.uid, None) is not None:
+                    self._known(*slot, "")
                 self._doomed.discard(pod.metadata.uid)
         self._look_at(touched)
 
@@ -192,8 +193,9 @@ class Holding:
         self._made.pop(slot, None)
         found = holder_of(pod, slot, self._node_state(pod.spec.node_name))
         uid = found.pod.uid
-        if found.device:
+        if found.device and self._devices.get(uid) != found.device:
             self._devices[uid] = found.device
+            self._known(*slot, found.device)
         pod_seen = replace(found.pod, is_deleting=True) if uid in self._doomed else found.pod
         return SeenHolder(pod=pod_seen, device=self._devices.get(uid, ""))
 

@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from msgspec.structs import replace
+
 from slurmbridge.manifest.pod_names import CORDON
 from slurmbridge.model.fleet import FleetConfig
 from slurmbridge.reconcile import inventory
@@ -24,6 +26,7 @@ from slurmbridge.reconcile.inventory import Kept
 from slurmbridge.reconcile.node_cordon import Cordon
 from slurmbridge.reconcile.node_sight import Foreign, SeenNode
 from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.device_taints import DeviceTaints
 from slurmbridge.runtime.kube.faults import ApiFault, Kind
 from slurmbridge.runtime.kube.foreign import ForeignPods
 from slurmbridge.runtime.kube.mirror import Change
@@ -54,6 +57,8 @@ class Inventory:
         self._api = api
         self.watch = NodeWatch(api)
         self._foreign = ForeignPods(api, instance, self._changed)
+        self._taints = DeviceTaints(api, self._devices_changed)
+        self._slots: dict[str, dict[int, str]] = {}
         self._seen: dict[str, SeenNode] = {}
         self._tell: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -69,12 +74,13 @@ class Inventory:
     async def start(self, within: float = 30.0) -> bool:
         """False: the cluster could not be listed in time; it is tried on."""
         listed = await self.watch.start(within)
-        return listed and await self._foreign.start(within)
+        return listed and await self._foreign.start(within) and await self._taints.start(within)
 
     async def stop(self) -> None:
         self._tell = None
         if self._timer is not None:
             self._timer.cancel()
+        await self._taints.stop()
         await self._foreign.stop()
         await self.watch.stop()
         await asyncio.to_thread(self._patches.shutdown, cancel_futures=True)
@@ -93,6 +99,18 @@ class Inventory:
     def foreign(self) -> Mapping[str, Foreign]:
         """What others hold, by the cluster's names; nodes that are not there hold nothing."""
         return self._foreign.by_node
+
+    @property
+    def slots(self) -> Mapping[str, Mapping[int, str]]:
+        return self._slots
+
+    def device_told(self, node: str, index: int, device: str) -> None:
+        """Which device is at that index of a node, by our name of it; empty: nobody knows any more."""
+        known = {place: name for place, name in self._slots.get(node, {}).items() if place != index}
+        if device:
+            known[index] = device
+        self._slots = {**self._slots, node: known}
+        self._changed()
 
     def fill(self, config: FleetConfig, kept: Sequence[Kept] = ()) -> FleetConfig:
         """The configuration with the cluster's nodes; `kept`: nodes that stay though the cluster has them no more."""
@@ -145,13 +163,20 @@ class Inventory:
                 self._seen.pop(change.key[1], None)
                 moved = True
             else:
-                seen = node_of(change.after)
+                seen = replace(node_of(change.after), bad_devices=self._taints.by_node.get(change.key[1], ()))
                 if self._seen.get(seen.name) != seen:
                     self._seen[seen.name] = seen
                     moved = True
         if moved:
             self._versions += 1
             self._changed()
+
+    def _devices_changed(self, names: Sequence[str]) -> None:
+        for name in names:
+            if name in self._seen:
+                self._seen[name] = replace(self._seen[name], bad_devices=self._taints.by_node.get(name, ()))
+        self._versions += 1
+        self._changed()
 
     def _changed(self) -> None:
         if self._tell is not None and self._timer is None:

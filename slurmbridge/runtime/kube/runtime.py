@@ -27,7 +27,7 @@ from slurmbridge.reconcile.observed import NodeState, SeenPod
 from slurmbridge.reconcile.plan import was_begun
 from slurmbridge.reconcile.trouble import Patience, Trouble
 from slurmbridge.runtime.kube.api import Api
-from slurmbridge.runtime.kube.devices import Access, Denied, DeviceNews, Taken
+from slurmbridge.runtime.kube.devices import Access, Denied, DeviceNews, Known, Taken, unheard
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
 from slurmbridge.runtime.kube.holding import Holding
 from slurmbridge.runtime.kube.keeping import Keeping
@@ -62,7 +62,7 @@ class KubeRuntime(Orders):
     def __init__(
         self, api: Api, site: PodSite, templates: Mapping[str, PodTemplate], base: PodTemplate,
         clock: Callable[[], float], *, secret: bytes, parting_s: float = PARTING_S, nodes: NodeWatch | None = None,
-        patience: Patience = Patience(), pace: Pace | None = None,
+        patience: Patience = Patience(), pace: Pace | None = None, known: Known = unheard,
     ) -> None:  # fmt: skip
         self._site, self._clock, self._pace = site, clock, pace or Pace()
         self._api, self._secret, self._ages = api, secret, Steady(clock)
@@ -74,14 +74,9 @@ class KubeRuntime(Orders):
             patience=patience,
         )  # fmt: skip
         self._devices: Access = Holding(
-            api,
-            site,
-            self._hear_of_devices,
-            self._ages,
-            node_state=self._gangs.node_state,
-            knows_pods=self._gangs.knows_pods,
-            patience=patience,
-        )
+            api, site, self._hear_of_devices, self._ages, node_state=self._gangs.node_state,
+            knows_pods=self._gangs.knows_pods, patience=patience, known=known,
+        )  # fmt: skip
         self._runs: dict[RunKey, Run] = {}
         self.keeping = Keeping()
         self._knows_runs = False  # the daemon has said which runs there are: before that nobody is nobody's

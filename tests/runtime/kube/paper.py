@@ -21,7 +21,9 @@ from slurmbridge.manifest.rights import asked, is_allowed
 from slurmbridge.runtime.kube.api import Api
 
 Object = dict[str, Any]
-KINDS = ("pods", "services", "nodes", "events", "namespaces", "persistentvolumeclaims")
+KINDS = (
+    "pods", "services", "nodes", "events", "namespaces", "persistentvolumeclaims", "resourceslices", "devicetaintrules",
+)  # fmt: skip
 
 
 class Paper:
@@ -39,6 +41,7 @@ class Paper:
         self.denied: set[tuple[str, str]] = set()  # verb, resource
         self.release = {"major": "1", "minor": "37"}
         self.groups = ["apps", "resource.k8s.io"]
+        self.resources = ["resourceslices", "devicetaintrules"]  # of resource.k8s.io/v1
         self.beyond: list[str] = []  # requests for which the table of rights has nothing
 
     # ---- the test's hands
@@ -157,6 +160,8 @@ class Paper:
                 return 201, {**body, "status": {"allowed": (wish["verb"], resource) not in self.denied}}
             case "version":
                 return 200, self.release
+            case "v1" if self.resources:
+                return 200, {"kind": "APIResourceList", "resources": [{"name": name} for name in self.resources]}
             case "apis":
                 return 200, {"kind": "APIGroupList", "groups": [{"name": name} for name in self.groups]}
         return 404, {"reason": "NotFound", "message": resource}

@@ -41,6 +41,7 @@ class DeviceBench(KubeBench):
         self._admitted: set[str] = set()
         self.pace = Pace()
         self.wrong: list[str] = []
+        self.known: dict[tuple[str, int], str] = {}
 
     async def start(self) -> None:
         self.runtime = KubeRuntime(
@@ -53,6 +54,7 @@ class DeviceBench(KubeBench):
             parting_s=0.1,
             patience=PATIENCE,
             pace=self.pace,
+            known=lambda node, index, device: self.known.update({(node, index): device}),
         )
         await self.runtime.start(self._hear, CONFIG, daemon_addr="unix:/nowhere")
 

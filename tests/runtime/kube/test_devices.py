@@ -17,6 +17,7 @@ def test_two_halves_of_a_slot_are_one_device_and_another_slot_is_another() -> No
         bench.part(3, 1)
         await bench.started(1, 2, 3)
         assert bench.shared(1) == bench.shared(2) != bench.shared(3)
+        assert [[bench.known["n1", index]] for index in (0, 1)] == [bench.shared(1), bench.shared(3)]
         assert len(bench.holders()) == 2
 
     run(rule)
@@ -35,6 +36,7 @@ def test_a_holder_is_there_before_its_sharers_and_until_the_last_of_them_is_gone
         await bench.ended(2)
         await bench.nothing_left()
         assert len([name for name in bench.paper.created if "-device-" in name]) == 1
+        assert bench.known == {("n1", 0): ""}
 
     run(rule)
 

@@ -243,3 +243,92 @@ def test_what_is_no_quantity_counts_as_nothing() -> None:
 def test_pods_that_belong_to_a_node_are_known_by_their_owner(kind: str, controller: bool, system: bool) -> None:
     pod = ForeignPod(metadata=Meta(owner_references=(Owner(kind=kind, controller=controller),)))
     assert is_system(pod) is system
+
+
+# ---- devices with a taint of their own
+
+
+def put_slice(
+    paper: Paper, node: str, *taints: dict[str, str], generation: int = 1, count: int = 2, taint_of: int = 0,
+    driver: str = "gpu.nvidia.com",
+) -> None:  # fmt: skip
+    """As NVIDIA's driver publishes the GPUs of a node (resource.k8s.io/v1, fields that are looked at and some others)."""
+    devices = [
+        {
+            "name": f"gpu-{number}",
+            "attributes": {
+                "uuid": {"string": f"GPU-{node}-{number}"}, "type": {"string": "gpu"}, "index": {"int": number},
+                "resource.kubernetes.io/pcieRoot": {"string": "pci0000:00"}, "driverVersion": {"version": "580.0.0"},
+            },
+            "capacity": {"memory": {"value": "80Gi"}},
+            "taints": list(taints) if number == taint_of else [],
+        }
+        for number in range(count)
+    ]  # fmt: skip
+    spec = {
+        "driver": driver, "nodeName": node, "devices": devices,
+        "pool": {"name": node, "generation": generation, "resourceSliceCount": 1},
+    }  # fmt: skip
+    paper.put("resourceslices", {"metadata": {"name": f"{node}-{driver}-{generation}"}, "spec": spec})
+
+
+XID = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
+
+
+def bad(bench: Bench, node: str = "a") -> list[tuple[str, str, str]]:
+    return [(each.name, each.uuid, each.why) for each in bench.inventory.nodes[node].bad_devices]
+
+
+@on_paper
+async def test_taints_of_devices_come_and_go_with_slices_and_rules(bench: Bench) -> None:
+    assert bad(bench) == []
+    put_slice(bench.paper, "a", XID)
+    await bench.until(lambda: bad(bench) == [("gpu-0", "GPU-a-0", "gpu.nvidia.com/xid=79:NoSchedule")])
+    told = bench.told
+    put_slice(bench.paper, "a")
+    await bench.until(lambda: bad(bench) == [] and bench.told > told)
+    rule = {"deviceSelector": {"driver": "gpu.nvidia.com", "pool": "a", "device": "gpu-1"}, "taint": XID}
+    bench.paper.put("devicetaintrules", {"metadata": {"name": "r"}, "spec": rule})
+    await bench.until(lambda: [each[0] for each in bad(bench)] == ["gpu-1"])
+    bench.paper.put("devicetaintrules", {"metadata": {"name": "r"}, "spec": {"taint": XID}})  # of no device
+    await bench.until(lambda: bad(bench) == [])
+    put_node(bench.paper, "b")
+    put_slice(bench.paper, "b", XID)
+    await bench.until(lambda: "b" in bench.inventory.nodes and len(bad(bench, "b")) == 1)
+    bench.paper.remove("resourceslices", "b-gpu.nvidia.com-1")
+    await bench.until(lambda: bad(bench, "b") == [])
+
+
+@on_paper
+async def test_only_the_newest_slices_of_a_pool_count(bench: Bench) -> None:
+    put_slice(bench.paper, "a", XID)
+    await bench.until(lambda: len(bad(bench)) == 1)
+    put_slice(bench.paper, "a", generation=2)
+    await bench.until(lambda: bad(bench) == [])
+
+
+@pytest.mark.parametrize("resources", [[], ["resourceslices"]], ids=["before 1.34", "without rules"])
+def test_an_api_server_that_serves_no_devices_has_no_bad_ones(resources: list[str]) -> None:
+    async def whole(paper: Paper, inventory: Inventory) -> None:
+        assert await inventory.start(20)
+        assert inventory.nodes["a"].bad_devices == ()
+        await inventory.stop()
+
+    with paper_cluster() as (paper, connect):
+        paper.resources = resources
+        put_node(paper, "a")
+        asyncio.run(whole(paper, Inventory(connect(), "t")))
+
+
+def test_without_the_right_to_see_devices_nodes_are_known_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    async def whole(inventory: Inventory) -> None:
+        assert await inventory.start(20)
+        assert list(inventory.nodes) == ["a"]
+        await inventory.stop()
+
+    with paper_cluster() as (paper, connect):
+        paper.fail = lambda method, path: (403, "no") if "resource.k8s.io/v1/" in path else None
+        put_node(paper, "a")
+        put_slice(paper, "a", XID)
+        asyncio.run(whole(Inventory(connect(), "t")))
+    assert "event=inventory.no_device_taints" in caplog.text
