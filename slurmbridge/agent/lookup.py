@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from slurmbridge.daemon.names import Names
 from slurmbridge.daemon.peer import Peer
-from slurmbridge.wire.agent import Caller
+from slurmbridge.wire.agent import MAX_FRAME, Caller, encode_caller, is_name
 
 THREADS = 8
 WITHIN_S = 8.0
@@ -46,11 +46,17 @@ class Lookup:
 
     def _ask(self, uid: int, gid: int) -> Caller:
         user = self._names.user(uid)
-        if user is None:
+        if user is None or not is_name(user.name):
             raise LookupError(f"uid {uid} has no name on {self._host}")
-        group = self._names.group_name
-        groups = tuple((each, group(each)) for each in self._names.groups(user.name, gid))
-        return Caller(uid, gid, user.name, group(gid), user.home, user.shell, self._host, groups)
+        groups = tuple((each, self._group(each)) for each in self._names.groups(user.name, gid))
+        caller = Caller(uid, gid, user.name, self._group(gid), user.home, user.shell, self._host, groups)
+        if len(encode_caller(caller)) >= MAX_FRAME:
+            raise LookupError(f"{user.name} is in too many groups on {self._host}")
+        return caller
+
+    def _group(self, gid: int) -> str:
+        name = self._names.group_name(gid)
+        return name if is_name(name) else str(gid)
 
     def close(self) -> None:
         self._pool.shutdown(wait=False, cancel_futures=True)

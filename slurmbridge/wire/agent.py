@@ -74,8 +74,13 @@ def _number(word: str) -> int:
     return int(word)
 
 
+def is_name(word: str) -> bool:
+    """Of a user, a group or a host."""
+    return len(word) <= LONGEST_NAME and word.isprintable() and not any(mark in word for mark in ",:/")
+
+
 def _name(word: str) -> str:
-    if len(word) > LONGEST_NAME or not word.isprintable() or any(mark in word for mark in ",:/"):
+    if not is_name(word):
         raise ValueError("a name that is none")
     return word
 
