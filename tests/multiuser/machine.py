@@ -52,8 +52,22 @@ class Machine:
     def home(self, user: str) -> Path:
         return self.folder / f"home-{user}"
 
-    def run(self, user: str, *argv: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, user: str, *argv: str, env: dict[str, str] | None = None, stdin: bytes | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """A command as `user` (or root), found in the prefix, working in the user's home."""
+        with self.start(user, *argv, env=env, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE) as begun:
+            try:
+                out, err = begun.communicate(stdin, timeout=60)
+            except BaseException:
+                begun.kill()
+                raise
+        return subprocess.CompletedProcess(argv, begun.returncode, out.decode(), err.decode())
+
+    def start(
+        self, user: str, *argv: str, env: dict[str, str] | None = None, stdin: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[bytes]:
+        """The same, not waited for."""
         enter = ["nsenter", "--target", str(self.holder.pid), "--mount"]
         home = Path("/") if user == "root" else self.home(user)
         if user != "root":
@@ -65,12 +79,12 @@ class Machine:
             "SLURMBRIDGE_ADDR": f"unix:{self.state}/socket", **(env or {}),
         }  # fmt: skip
         inside = ["sh", "-c", 'cd "$1"; shift; exec "$@"', "sh", str(home), *argv]
-        return subprocess.run(
-            [*enter, *inside], env=given, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60
-        )
+        return subprocess.Popen(
+            [*enter, *inside], env=given, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )  # fmt: skip
 
-    def up(self) -> None:
-        words = ("slurmbridge", "up", "--slurm-conf", str(self.conf), "--state", str(self.state), "--detach")
+    def up(self, *more: str) -> None:
+        words = ("slurmbridge", "up", "--slurm-conf", str(self.conf), "--state", str(self.state), "--detach", *more)
         answer = self.run("root", *words)
         assert answer.returncode == 0, answer.stderr
 
