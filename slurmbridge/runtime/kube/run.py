@@ -7,10 +7,13 @@ import hmac
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from slurmbridge.manifest.pod_container import Settled, settle
 from slurmbridge.manifest.pod_output import KEPT_MIB, mounts_of
 from slurmbridge.model.pods import PodTemplate
 from slurmbridge.model.run import Launch, RunKey
+from slurmbridge.reconcile.observed import Life, SeenPod
 from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.protocol import Ended
 
@@ -92,3 +95,16 @@ def payload_of(run: Run, launch: Launch, rank: int, template: PodTemplate, head:
         "most_output": KEPT_MIB << 20,
     }
     return launch_frame.payload(launch, rank, ranks, own)
+
+
+def known_better(run: Run, report: Ended) -> Ended:
+    """A supervisor sees that its pod is deleted; why is known here."""
+    if report.why != "node_fail" or not run.why[0]:
+        return report
+    return replace(report, why=run.why[0], message=run.why[1] or report.message)
+
+
+def still_talking(run: Run, pods: Sequence[SeenPod]) -> list[int]:
+    """Ranks that are not as dead as it seems: the object of their node is gone, which somebody may have deleted by mistake, and
+    their supervisors hold their links. A machine that is off loses its link within a minute."""
+    return [pod.rank for pod in pods if pod.life is not Life.ENDED and pod.rank in run.channels]

@@ -33,7 +33,7 @@ from slurmbridge.runtime.kube.holding import Holding
 from slurmbridge.runtime.kube.keeping import Keeping
 from slurmbridge.runtime.kube.node_watch import NodeWatch
 from slurmbridge.runtime.kube.pace import Pace
-from slurmbridge.runtime.kube.run import Attach, Run, payload_of, token_of
+from slurmbridge.runtime.kube.run import Attach, Run, known_better, payload_of, still_talking, token_of
 from slurmbridge.runtime.kube.steady import Steady
 from slurmbridge.runtime.local.reports import report_of, words_of
 from slurmbridge.runtime.orders import Orders
@@ -50,6 +50,8 @@ KILL_WAIT_S = 30
 HELD_S = 30.0
 """Beyond the time that pods are given to end: then a run that has told its end for all its ranks counts as ended, wherever their
 kubelets are."""
+TALKING_S = 1.0
+"""Between looks at supervisors that still speak though their node's object is gone."""
 LISTED_S = 60.0
 """How long the start waits for a cluster to be listed."""
 FREE_S = 30.0
@@ -217,13 +219,15 @@ class KubeRuntime(Orders):
         Before that a kubelet would turn the next pod away. The supervisor may go at once: its pods keep the record.
         """
         if run.end is None:
-            self._listener(Ending(key=run.key, end=_known_better(run, report)))
+            self._listener(Ending(key=run.key, end=known_better(run, report)))
         run.end = report
         if 0 in run.channels:
             run.channels[0].send(wire.ACK, wire.encode({"sequence": report.sequence}))
         self._gangs.end(run.key)
         wait = run.launch.kill_wait_s if run.launch is not None else KILL_WAIT_S
         self._later(run, wait + self._site.grace_s + HELD_S, lambda: self._held(run, report))
+        if all(pod.is_dead for pod in self._gangs.found(run.key)):
+            self._dead(run, self._gangs.found(run.key))
 
     def _held(self, run: Run, report: Ended) -> None:
         if not run.is_ended and not report.lost:
@@ -236,7 +240,7 @@ class KubeRuntime(Orders):
             run.is_ended = True
             if not run.rests:
                 self._pace.forget(run.key.job_id)
-        self._listener(_known_better(run, report) if isinstance(report, Ended) else report)
+        self._listener(known_better(run, report) if isinstance(report, Ended) else report)
 
     # ---- orders
 
@@ -356,9 +360,14 @@ class KubeRuntime(Orders):
         self._gangs.end(run.key)
 
     def _dead(self, run: Run, pods: Sequence[SeenPod]) -> None:
-        self._devices.give_up(run.key)
         if run.is_ended:
             return
+        if talking := still_talking(run, pods):
+            for rank in talking:
+                run.channels[rank].send(wire.KILL, wire.encode({"why": run.why[0] or "node_fail"}))
+            self._later(run, TALKING_S, lambda: self._dead(run, pods))
+            return
+        self._devices.give_up(run.key)
         if run.end is not None:
             self._report(run, run.end)
             return
@@ -389,10 +398,3 @@ class KubeRuntime(Orders):
         for channel in run.channels.values():
             channel.close()
         self._runs.pop(run.key, None)
-
-
-def _known_better(run: Run, report: Ended) -> Ended:
-    """A supervisor sees that its pod is deleted; why is known here."""
-    if report.why != "node_fail" or not run.why[0]:
-        return report
-    return replace(report, why=run.why[0], message=run.why[1] or report.message)

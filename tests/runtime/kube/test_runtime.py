@@ -299,6 +299,53 @@ def test_where_a_rank_was_lost_only_the_cluster_proves_the_end(
     run(rule)
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_node_that_was_deleted_by_mistake_does_not_prove_that_nothing_runs_there(
+    monkeypatch: pytest.MonkeyPatch, rank: int
+) -> None:
+    """Its supervisor speaks: it is told to end, and the run has ended when it is silent."""
+    monkeypatch.setattr("slurmbridge.runtime.kube.runtime.TALKING_S", 0.1)
+
+    async def rule(bench: KubeBench) -> None:
+        bench.has_supervisors = False
+        key = bench.launch(1, b"sleep 60\n", nodes=GANG)
+        await bench.pass_time(5, lambda: len(bench.runtime.pods(key)) == 2)
+        links = [Quiet(), Quiet()]
+        for each, link in enumerate(links):
+            bench.runtime.welcome(link.attach, key, each, "")
+        bench.has_kubelets = False
+        bench.paper.remove("nodes", f"n{rank + 1}")
+        bench.paper.finish(f"sb-t-1-0-{1 - rank}", 143)
+        await bench.pass_time(1.0, lambda: bool(bench.ends()))
+        assert not bench.ends() and links[rank].sent[-1][0] == wire.KILL
+        links[rank].lost()
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        assert len(bench.ends()) == 1
+
+    run(rule)
+
+
+def test_what_its_supervisor_tells_of_a_run_whose_node_was_deleted_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slurmbridge.runtime.kube.runtime.TALKING_S", 0.1)
+
+    async def rule(bench: KubeBench) -> None:
+        bench.has_supervisors = False
+        key = bench.launch(1, b"sleep 60\n")
+        await bench.pass_time(5, lambda: len(bench.runtime.pods(key)) == 1)
+        link = Quiet()
+        bench.runtime.welcome(link.attach, key, 0, "")
+        bench.has_kubelets = False
+        bench.paper.remove("nodes", "n1")
+        await bench.pass_time(5, lambda: link.sent[-1][0] == wire.KILL)
+        link.hear(wire.REPORT, wire.encode({"kind": "ended", "sequence": 2, "time": 1.0, "status": 0, "why": "exit"}))
+        link.lost()
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        (end,) = bench.ends()
+        assert isinstance(end, Ended) and end.why == "exit"
+
+    run(rule)
+
+
 def test_an_end_that_no_connection_told_is_read_from_the_pod() -> None:
     async def rule(bench: KubeBench) -> None:
         bench.is_mute = True
@@ -335,8 +382,8 @@ class Quiet:
     def __init__(self) -> None:
         self.sent: list[tuple[bytes, bytes]] = []
 
-    def attach(self, on_frame: Callable[[bytes, bytes], None], on_lost: object) -> Quiet:
-        self.hear = on_frame
+    def attach(self, on_frame: Callable[[bytes, bytes], None], on_lost: Callable[[], None]) -> Quiet:
+        self.hear, self.lost = on_frame, on_lost
         return self
 
     def send(self, kind: bytes, payload: bytes = b"") -> None:
