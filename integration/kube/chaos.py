@@ -221,6 +221,11 @@ class Chaos:
     def log(self) -> str:
         return (self.site.state / "daemon.log").read_text()
 
+    def story(self, found: Sequence[str]) -> list[str]:
+        """What the daemon's log has about the jobs that are named."""
+        jobs = "|".join({job for text in found for job in re.findall(r"\bjob (\d+)", text)})
+        return re.findall(rf"^.*\bjob=(?:{jobs})\b.*$", self.log(), re.MULTILINE) if jobs else []
+
     # rules
 
     def violations(self) -> list[str]:

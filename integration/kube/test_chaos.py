@@ -72,7 +72,7 @@ def check(chaos: Chaos) -> None:
     assert chaos.failure is None, chaos.failure
     chaos.proxy.faults, chaos.proxy.watch_s = 0.0, None
     found = chaos.violations()
-    assert not found, "\n".join(found)
+    assert not found, "\n".join([*found, *chaos.story(found)])
     assert wait_until(lambda: not chaos.left(), LEFT_S, 0.5), chaos.left()
 
 
