@@ -82,14 +82,14 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Nomination(msgspec.Struct, frozen=True, kw_only=True):
-    """What is being freed for a job is held for it: nothing of lower priority takes it meanwhile."""
+    """What is being freed for a job, or for the next task of an array record, is held for it: nobody takes it meanwhile."""
 
     job_id: int
-    start: float  # when the last victim should be gone
+    start: float  # when it is expected to begin
+    since: float = 0.0  # when the last victim should be gone: from then on it is held for so long
     nodes: tuple[str, ...] = ()
-    cpus: int = 0
-    partition: str = ""
-    victims: tuple[int, ...] = ()  # job ids
+    allocation: Allocation | None = None  # what of each node is held, CPU numbers apart; None: nothing certain
+    victims: tuple[int, ...] = ()  # job ids, where room is made in this cycle
 
 
 class Factors(msgspec.Struct, frozen=True, kw_only=True):

@@ -187,6 +187,24 @@ class Horizon:
                     rows.append(hold.row)
         self._refresh(rows)
 
+    def room_then(self, when: float) -> Room:
+        """What is left at a time, not to be changed; quick where a start is promised then."""
+        window = self._window_at(when)
+        return window.room if window is not None else self.room_at(when)
+
+    def withdraw(self, job_id: int) -> None:
+        """Take back what was promised to a job."""
+        rows = []
+        for each in [each for each in self.reserved if each.job_id == job_id]:
+            self.reserved.remove(each)
+            for hold in each.placement.holds:
+                rows.append(hold.row)
+                for window in self._windows:
+                    if each.start <= window.start < each.end:
+                        window.room.give(hold)
+        self._expected = None
+        self._refresh(rows)
+
     def past_promises(self) -> list[tuple[float, Room]]:
         """(least length of a run that meets it, room that is left to such runs) for each promised start."""
         return [

@@ -15,6 +15,7 @@ from slurmbridge.model.plan import Plan, Verdict
 from slurmbridge.model.states import Reason
 from slurmbridge.sched import order, priority
 from slurmbridge.sched.books import Books
+from slurmbridge.sched.firsts import Firsts
 from slurmbridge.sched.giving_way import GivingWay
 from slurmbridge.sched.market import Preemptible, markets
 from slurmbridge.sched.memo import Memo, refreshed
@@ -46,15 +47,18 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
     starts = Starts(memo.runs.arrays(), books)
     rules = memo.rules
     assert rules is not None
-    walk = Walk(snapshot, session, memo, board, starts, tally, found, preemptible)
-    walk.through(order.queue(snapshot, priorities, ready, memo.places))
+    queue = order.queue(snapshot, priorities, ready, memo.places)
+    walk = Walk(snapshot, session, memo, board, starts, tally, found, preemptible, queue)
+    firsts = Firsts(walk)
+    firsts.look()
+    walk.through()
     ways = GivingWay(walk, rules).seek()
     changed = priorities != pending.rows["priority"]
     plan = Plan(
         version=snapshot.version,
         starts=tuple(starts.made),
         evictions=tuple(ways.evictions),
-        nominations=(*walk.standing, *ways.nominations),
+        nominations=(*firsts.standing, *ways.nominations),
         verdicts=board.news(),
         priorities=tuple(zip(pending.rows["id"][changed].tolist(), priorities[changed].tolist(), strict=True)),
         wake_at=_wake_at(snapshot, now),

@@ -15,13 +15,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from slurmbridge.model.job import Job
+from slurmbridge.model.states import JobState
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.fit import Rules
+from slurmbridge.sched.preemption import Rules as Preemption
 from slurmbridge.sched.queues import ZERO, Vector
 from slurmbridge.sched.room import NO_OWNER, Hold, Room
 from slurmbridge.sched.runs import MODES, Runs, ages, costs, endable
 from slurmbridge.sched.screen import CPUS, IDLE, MEMORY, MILLI, NODES, WHOLE, hopeless
-from slurmbridge.sched.snapshot import Running, Snapshot
+from slurmbridge.sched.shape import ShapeTable
+from slurmbridge.sched.snapshot import Running, Snapshot, Waiting, waiting_of
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -32,6 +36,7 @@ class Victim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     mode: str  # REQUEUE, CANCEL, SUSPEND
     cost: float
     frees: tuple[Hold, ...]  # a suspended run keeps its memory and devices
+    grace_s: int  # between its warning and its end
     leaf: int = -1  # its queue in the pool that is looked at
     charge: Vector = ZERO  # what it counts for there
 
@@ -41,8 +46,15 @@ def frees_of(running: Running, mode: str) -> tuple[Hold, ...]:
     if mode != "SUSPEND":
         return running.holds
     return tuple(
-        msgspec.structs.replace(hold, memory=0, devices=(), closes=False, owner=NO_OWNER) for hold in running.holds
+        msgspec.structs.replace(hold, memory=0, devices=(), closes=False, owner=NO_OWNER, stays=True)
+        for hold in running.holds
     )
+
+
+def begun_again(run: Job, shapes: ShapeTable) -> Waiting:
+    """A run as it waits once it is ended."""
+    job = msgspec.structs.replace(run, state=JobState.PENDING, allocation=None, priority=max(run.priority, 1))
+    return waiting_of(job, shapes)
 
 
 class Charged(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -96,9 +108,8 @@ def _meeting(floor: Sequence[int], free: _Free) -> Bools:
 class Victims:
     """All of them, in the order of their ids, with what they hold by node. `alive`: those that are not ended in this plan yet."""
 
-    def __init__(
-        self, snapshot: Snapshot, runs: Runs, now: float, *, youngest_first: bool, pool: Charged | None
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, runs: Runs, now: float, *, rules: Preemption, pool: Charged | None) -> None:
+        self._rules = rules
         self.columns = snapshot.columns
         modes, reclaimable = endable(runs.rows, now)
         chosen = np.flatnonzero((modes > 0) if pool is None else (modes > 0) & pool.alone)
@@ -109,7 +120,7 @@ class Victims:
         self.reclaimable: Bools = reclaimable[chosen]
         self.begin_again: Bools = self._modes == MODES.index("REQUEUE")
         self.alive: Bools = np.ones(len(chosen), dtype=np.bool_)
-        self.cost = ages(rows, now) if youngest_first else costs(rows, self._modes, now)
+        self.cost = ages(rows, now) if rules.youngest_first else costs(rows, self._modes, now)
         self.charge: NDArray[np.float64] = np.zeros((len(chosen), 3)) if pool is None else pool.charges[chosen]
         self.leaf: Ints = np.full(len(chosen), -1, dtype=np.int64) if pool is None else pool.leaves[chosen]
         self._holds(snapshot, runs, chosen)
@@ -126,6 +137,7 @@ class Victims:
         kept = kept[np.argsort(-self.cost[of[kept]], kind="stable")]
         self._of, self._row = of[kept], nodes["row"][kept]
         stays = self._modes == MODES.index("SUSPEND")
+        self._leaves = ~stays[self._of]
         self._cpus = nodes["cpus"][kept].astype(np.float64)
         self._memory = np.where(stays[self._of], 0, nodes["memory"][kept]).astype(np.float64)
         self._cost_of_row = self.cost[self._of]
@@ -147,6 +159,7 @@ class Victims:
                 mode=mode,
                 cost=float(self.cost[place]),
                 frees=frees_of(running, mode),
+                grace_s=self._rules.grace_s(running.job, mode),
                 leaf=int(self.leaf[place]),
                 charge=charge,
             )
@@ -194,7 +207,7 @@ class Victims:
             room.cpus + np.bincount(row, weights=self._cpus[some], minlength=size),
             room.memory + np.bincount(row, weights=self._memory[some], minlength=size),
             devices + np.bincount(device_row, weights=self._device_milli[parts], minlength=size),
-            np.bincount(row, minlength=size) >= room.jobs,
+            np.bincount(row, weights=self._leaves[some], minlength=size) >= room.jobs,
         )
 
     def movable(self, room: Room, nodes: Bools, rules: Rules) -> Bools:
@@ -267,7 +280,7 @@ class _Need:
     def give(self, hold: Hold, sign: int = 1) -> None:
         self.cpus += sign * hold.cpus
         self.memory += sign * hold.memory
-        self.jobs -= sign
+        self.jobs -= 0 if hold.stays else sign
         if hold.devices:
             milli = self.milli
             for device in hold.devices:

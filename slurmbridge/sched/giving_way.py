@@ -7,17 +7,17 @@ moved so that scattered room comes together; nobody is left without a place. Eac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
-from slurmbridge.model.states import JobState, Reason
+from slurmbridge.model.states import Reason
 from slurmbridge.sched import gains, gates
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked
-from slurmbridge.sched.evictable import Victim, Victims, charged
+from slurmbridge.sched.evictable import Victim, Victims, begun_again, charged
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
 from slurmbridge.sched.market import Market, charges
 from slurmbridge.sched.order import ACROSS
@@ -27,7 +27,7 @@ from slurmbridge.sched.preemptable import Preemptable
 from slurmbridge.sched.preemption import REQUEUE, Rules
 from slurmbridge.sched.queues import TOLERANCE, ZERO, Vector, fits, plus
 from slurmbridge.sched.room import Hold
-from slurmbridge.sched.snapshot import PartitionView, Running, Waiting, waiting_of
+from slurmbridge.sched.snapshot import PartitionView, Running, Waiting
 from slurmbridge.sched.turns import Turns
 from slurmbridge.sched.walk import Walk
 
@@ -64,6 +64,8 @@ class GivingWay:
         self.ways = Ways()
         self._failed: set[int] = set()  # group and partition
         self._served: set[int] = set()  # jobs for whom others are on their way out
+        self._made: dict[int, int] = {}  # row -> for how many jobs of it room is made
+        self._looks = 0
         self._kinds: dict[object, int] = {}
         self._preemptable: dict[int, Preemptable] = {}  # by pool, ALL without pools
         self._payers_of: dict[int, Payers] = {}  # by pool
@@ -78,6 +80,8 @@ class GivingWay:
         if not (quotas or self.rules.enabled):
             return self.ways
         self._served = self.walk.memo.runs.served()
+        for row in self.walk.held:
+            self._done_with(row)
         if self.walk.markets:
             for market in self.walk.markets:
                 self._pool(market)
@@ -85,19 +89,32 @@ class GivingWay:
             maker = self._maker(None)
             if len(maker.victims):
                 for place in range(len(self.walk.rows)):
-                    if not self._skip(place):
-                        self._preempt(place, maker, None)
+                    while self._goes_on() and not self._skip(place) and self._preempt(place, maker, None):
+                        pass  # of an array the next task
         return self.ways
+
+    def _goes_on(self) -> bool:
+        """Whether one more search is within the bounds of a cycle."""
+        self._looks += 1
+        return self._looks <= MOST and sum(self._made.values()) < SERVED
 
     def _skip(self, place: int) -> bool:
         """Only entries that nothing but missing room stopped are worth a look."""
-        walk = self.walk
-        if walk.rows[place] in walk.done or walk.keys[place] in self._failed or walk.id(place) in self._served:
+        walk, row = self.walk, self.walk.rows[place]
+        if row in walk.done or walk.keys[place] in self._failed:
+            return True
+        if walk.id(place) in self._served and row not in walk.held:
             return True
         if walk.roomless[place]:
             return False
         blocked = walk.stopped.get(walk.keys[place])
         return blocked is None or blocked.reason != Reason.RESOURCES or bool(blocked.detail)
+
+    def _done_with(self, row: int) -> None:
+        """Note if every job of a row that may start has its room."""
+        waiting = self.walk.snapshot.waiting[int(self.walk.snapshot.pending.rows["id"][row])]
+        if self.walk.starts.left(waiting) <= self.walk.held.get(row, 0) + self._made.get(row, 0):
+            self.walk.done.add(row)
 
     def _maker(self, market: Market | None) -> RoomMaker:
         """Victims of a pool, or of all nodes."""
@@ -105,7 +122,7 @@ class GivingWay:
         pool = None
         if market is not None:
             pool = charged(snapshot, memo.runs, memo.queued.pool_of_node, market.pool.number)
-        victims = Victims(snapshot, memo.runs, now, youngest_first=self.rules.youngest_first, pool=pool)
+        victims = Victims(snapshot, memo.runs, now, rules=self.rules, pool=pool)
         return RoomMaker(self.session, victims)
 
     # ---- one pool ----
@@ -133,15 +150,15 @@ class GivingWay:
             among=among,
         )
         missed: dict[int, int] = {}  # by leaf
-        for looks, (leaf, place, ask) in enumerate(turns):
-            if looks == MOST or len(self.ways.nominations) >= SERVED:
+        for leaf, place, ask in turns:
+            if not self._goes_on():
                 return
-            if not self._one(market, maker, leaf, place, ask):
-                self._failed.add(self.walk.keys[place])
-                missed[leaf] = missed.get(leaf, 0) + 1
-                if missed[leaf] == MISSES:
-                    turns.drop(leaf)
-            turns.passed(leaf)
+            if self._one(market, maker, leaf, place, ask):
+                continue  # of an array the next task has its turn later
+            self._failed.add(self.walk.keys[place])
+            missed[leaf] = missed.get(leaf, 0) + 1
+            if missed[leaf] == MISSES:
+                turns.drop(leaf)
 
     def _one(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector) -> bool:
         if self.rules.enabled and self._preempt(place, maker, market):
@@ -270,14 +287,14 @@ class GivingWay:
         if not self._inside(market, leaf, self._amount(market, found.placement)):
             return False
         mark = self.session.mark()
-        start = maker.take(found, each.job.job_id, self.session.fate(each, view).length, 0.0)
-        moved = [self._other_place(victim.running, start) for victim in found.victims]
-        if not all(placement is not None for placement in moved):
+        start = maker.take(found, each, view)
+        moved = {victim.place: self._other_place(victim.running, start) for victim in found.victims}
+        if None in moved.values():
             self._unmovable.add(key)  # others would find even less
             self.session.restore(mark)
             maker.give_back(found)
             return False
-        self._note(place, found, start, "consolidate", {victim.place for victim in found.victims})
+        self._note(place, found, start, "consolidate", moved)
         self._charge(each.job, found.placement.holds)
         return True
 
@@ -297,11 +314,8 @@ class GivingWay:
 
     def _other_place(self, running: Running, start: float) -> Placement | None:
         """Promise a run that is ended another place, in one pool; None: there is none."""
-        job = msgspec.structs.replace(
-            running.job, state=JobState.PENDING, allocation=None, priority=max(running.job.priority, 1)
-        )
-        again = waiting_of(job, self.walk.snapshot.shapes)
-        places = self.walk.memo.places
+        job, places = running.job, self.walk.memo.places
+        again = begun_again(job, self.walk.snapshot.shapes)
         for name in job.spec.partitions:
             for view in places.by_number:
                 if view.partition.name != name or places.pools[view.number] == ACROSS:
@@ -317,46 +331,45 @@ class GivingWay:
 
     def _take(self, place: int, found: Found, maker: RoomMaker, reason: str) -> None:
         each, view = self.walk.waiting(place), self.walk.view(place)
-        grace = max((self.rules.grace_s(victim.running.job, victim.mode) for victim in found.victims), default=0)
-        start = maker.take(found, each.job.job_id, self.session.fate(each, view).length, grace)
+        start = maker.take(found, each, view)
         for victim in found.victims:
             self._charge(victim.running.job, victim.running.holds, -1)
         self._charge(each.job, found.placement.holds)
-        moved = set()
+        moved: dict[int, Placement | None] = {}
         for victim in found.victims:
-            other = self._other_place(victim.running, start) if victim.mode == REQUEUE else None
+            other = moved[victim.place] = self._other_place(victim.running, start) if victim.mode == REQUEUE else None
             if other is not None:
-                moved.add(victim.place)
                 self._charge(victim.running.job, other.holds)
         self._note(place, found, start, reason, moved)
 
-    def _note(self, place: int, found: Found, start: float, reason: str, moved: set[int]) -> None:
-        each = self.walk.waiting(place)
-        nodes = found.placement.allocation.nodes
-        names = tuple(node.node for node in nodes)
+    def _note(self, place: int, found: Found, start: float, reason: str, moved: Mapping[int, Placement | None]) -> None:
+        """`moved`: by victim, where it is to begin again; None: nowhere certain."""
+        job_id, row = self.walk.id(place), self.walk.rows[place]
         for victim in found.victims:
-            job = victim.running.job
+            job, other = victim.running.job, moved[victim.place]
             self.ways.evictions.append(
                 Eviction(
                     job_id=job.job_id,
                     mode=victim.mode,
-                    for_job=each.job.job_id,
-                    grace_s=self.rules.grace_s(job, victim.mode),
+                    for_job=job_id,
+                    grace_s=victim.grace_s,
                     reason=reason,
-                    moved=victim.place in moved,
+                    moved=other is not None,
                     restarts=job.restarts,
                 )
             )
-        self.ways.nominations.append(
-            Nomination(
-                job_id=each.job.job_id,
-                start=start,
-                nodes=names,
-                cpus=sum(node.cpus for node in nodes),
-                partition=found.placement.allocation.partition,
-                victims=tuple(victim.running.job.job_id for victim in found.victims),
-            )
-        )
-        row = self.walk.rows[place]
-        self.walk.done.add(row)
-        self.walk.board.serve(row, self.walk.board.code(Blocked(Reason.RESOURCES)), start, names)
+            if other is not None:
+                self.ways.nominations.append(_nomination(job.job_id, start, other))
+        victims = tuple(victim.running.job.job_id for victim in found.victims)
+        nomination = _nomination(job_id, start, found.placement, victims)
+        self.ways.nominations.append(nomination)
+        if not (row in self._made or row in self.walk.held):
+            self.walk.board.serve(row, self.walk.board.code(Blocked(Reason.RESOURCES)), start, nomination.nodes)
+        self._made[row] = self._made.get(row, 0) + 1
+        self._done_with(row)
+
+
+def _nomination(job_id: int, start: float, placement: Placement, victims: tuple[int, ...] = ()) -> Nomination:
+    allocation = placement.allocation
+    nodes = tuple(node.node for node in allocation.nodes)
+    return Nomination(job_id=job_id, start=start, since=start, nodes=nodes, allocation=allocation, victims=victims)

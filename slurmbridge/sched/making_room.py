@@ -16,6 +16,7 @@ import numpy as np
 
 from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import Bools, Ints
+from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.evictable import Victim, Victims
 from slurmbridge.sched.held import OVERRUN_S
 from slurmbridge.sched.one_node import OneNode, part_of_one
@@ -44,6 +45,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     victims: tuple[Victim, ...]
     placement: Placement
     cost: float
+
+    @property
+    def delay_s(self) -> float:
+        """How long it takes until they are gone."""
+        return gone_in_s(self.victims)
 
 
 class _Wish(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -84,7 +90,7 @@ class RoomMaker:
         session = self._session
         key = waiting.shape.number, view.number, kind
         allowed = allowed & self.victims.alive
-        if key in self._hopeless or not allowed.any():
+        if key in self._hopeless or not allowed.any() or isinstance(session.admits(waiting, view), Blocked):
             return None
         wish = _Wish(
             waiting=waiting,
@@ -178,13 +184,15 @@ class RoomMaker:
             placement = self._fits(wish, taken)
         if placement is None or not wish.rule(taken, placement):
             return None
+        if isinstance(self._session.within_limits(wish.waiting, wish.view, placement), Blocked):
+            return None
         return Found(victims=taken, placement=placement, cost=cost)
 
     def _fits_on(self, wish: _Wish, taken: Sequence[Victim], part: Part) -> Placement | None:
         """The same for a job of one node that nothing else could have room on."""
         session, one, row = self._session, self._one, part.row
         one.begin(row, self._room, [hold for victim in taken for hold in victim.frees])
-        for start, window in session.horizon.promised_rooms(wish.length):
+        for start, window in session.horizon.promised_rooms(gone_in_s(taken) + wish.length):
             one.meets(row, window, [hold for each in taken if each.running.end > start for hold in each.frees])
         return one.place(session, wish.waiting.shape, wish.view, part)
 
@@ -194,15 +202,16 @@ class RoomMaker:
         room = self._room.copy(with_cpu_numbers=False)
         _give(room, taken)
         limits = room
-        for start, window in session.horizon.promised_rooms(wish.length):
+        for start, window in session.horizon.promised_rooms(gone_in_s(taken) + wish.length):
             then = window.copy(with_cpu_numbers=False)
             _give(then, [victim for victim in taken if victim.running.end > start])
             limits = limits.tightened(then)
         return session.place_later(wish.waiting, wish.view, room, limits, wish.length)
 
-    def take(self, found: Found, job_id: int, length: float, grace_s: float) -> float:
+    def take(self, found: Found, waiting: Waiting, view: PartitionView) -> float:
         """Promise the job what is freed; its expected start."""
         session = self._session
+        job_id, length = waiting.job.job_id, session.fate(waiting, view).length
         for victim in found.victims:
             self.victims.alive[victim.place] = False
         _give(self._room, found.victims)
@@ -210,12 +219,13 @@ class RoomMaker:
             [victim.running.job.job_id for victim in found.victims],
             [(victim.running.end, hold) for victim in found.victims for hold in victim.frees],
         )
-        start = session.now + max(grace_s, 0.0) + OVERRUN_S
+        start = session.now + found.delay_s
         session.horizon.promise(job_id, start, length, found.placement)
         for hold in found.placement.holds:
             self._room.take(hold)
         self._count_again(found)
         session.promised_to(job_id)
+        session.allowances.count(waiting, view, found.placement, length)
         return start
 
     def give_back(self, found: Found) -> None:
@@ -233,6 +243,11 @@ class RoomMaker:
         holds = [hold for victim in found.victims for hold in victim.frees]
         rows = list({hold.row for hold in (*holds, *found.placement.holds)})
         self._devices[rows] = np.maximum(self._room.milli[rows], 0).sum(axis=1)
+
+
+def gone_in_s(victims: Sequence[Victim]) -> float:
+    """Seconds until these are gone once they are told to end."""
+    return max((victim.grace_s for victim in victims), default=0) + OVERRUN_S
 
 
 def _devices(room: Room) -> Ints:

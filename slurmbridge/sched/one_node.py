@@ -43,12 +43,14 @@ class OneNode:
         _copied(window, self._window, row, freed)
         self.limits.tighten(self._window, (row,))
 
-    def place(self, session: Session, shape: Shape, view: PartitionView, part: Part) -> Placement | None:
-        """Where the job lies on the node of this part; CPU numbers are left open."""
+    def place(
+        self, session: Session, shape: Shape, view: PartitionView, part: Part, numbered: Room | None = None
+    ) -> Placement | None:
+        """Where the job lies on the node of this part. CPU numbers are those free in `numbered`, else left open."""
         if not self._has(shape, part, session.rules):
             return None
         columns, limits = self._columns, self.limits
-        return place_one(shape, view, columns, limits, limits, part, session.rules, (), session.tracked)
+        return place_one(shape, view, columns, numbered or limits, limits, part, session.rules, (), session.tracked)
 
     def _has(self, shape: Shape, part: Part, rules: Rules) -> bool:
         row = part.row

@@ -42,7 +42,6 @@ ROW = np.dtype(
         ("priority", np.int64),  # as told
         ("code", np.int64),  # reason as told
         ("start", np.float64),  # expected start as told
-        ("kept", np.float64),  # since when something is being freed for it; NEVER = nothing is
     ]
 )
 Rows = NDArray[np.void]
@@ -93,10 +92,6 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         kept = self.rows[~np.isin(self.rows["id"], leaving)] if len(leaving) else self.rows
         if fresh:
             added = np.array([_row(job, group, self.codes) for job, group in fresh], dtype=ROW)
-            at, here = _places(self.rows["id"], added["id"].tolist())
-            before = self.rows[at]
-            same = before["count"] == added["count"][here]  # of an array it was kept for one task
-            added["kept"][here] = np.where(same, before["kept"], NEVER)  # only the planner knows that
             kept = np.concatenate([kept, added])
             ids = kept["id"]
             if len(ids) > 1 and not (ids[1:] > ids[:-1]).all():
@@ -116,15 +111,8 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             rows["switch"] = switch
         return msgspec.structs.replace(self, rows=rows)
 
-    def told(
-        self,
-        verdicts: Sequence[tuple[int, str, str, float]],
-        priorities: Sequence[tuple[int, int]],
-        kept: Sequence[tuple[int, float]] = (),
-    ) -> Pending:
-        """With what owners were told: (id, reason, detail, start) and (id, priority); and (id, time) of those for whom
-        something is being freed since then. Ids that are gone are passed over.
-        """
+    def told(self, verdicts: Sequence[tuple[int, str, str, float]], priorities: Sequence[tuple[int, int]]) -> Pending:
+        """With what owners were told: (id, reason, detail, start) and (id, priority). Ids that are gone are passed over."""
         rows = self.rows.copy()
         ids = rows["id"]
         if verdicts:
@@ -134,9 +122,6 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if priorities:
             at, here = _places(ids, [each[0] for each in priorities])
             rows["priority"][at] = np.array([each[1] for each in priorities], dtype=np.int64)[here]
-        if kept:
-            at, here = _places(ids, [each[0] for each in kept])
-            rows["kept"][at] = np.array([each[1] for each in kept], dtype=np.float64)[here]
         return msgspec.structs.replace(self, rows=rows)
 
     def states(self, now: float) -> Ints:
@@ -171,6 +156,11 @@ def switch_wait_end(job: Job) -> float:
     return job.eligible_time + job.spec.switches_wait
 
 
+def jobs_in(job: Job) -> int:
+    """How many jobs a record stands for: tasks of an array that have not started, else 1."""
+    return sum((last - first) // step + 1 for first, last, step in job.tasks) or 1
+
+
 def _row(job: Job, group: int, codes: Codes) -> tuple[float, ...]:
     spec = job.spec
     since = job.accrue_time if job.accrue_time is not None else job.eligible_time
@@ -180,7 +170,7 @@ def _row(job: Job, group: int, codes: Codes) -> tuple[float, ...]:
         job.job_id,
         group,
         bool(job.array_job_id or job.tasks),
-        sum((last - first) // step + 1 for first, last, step in job.tasks) or 1,
+        jobs_in(job),
         float("nan") if since is None else since,
         spec.nice,
         spec.request.priority or 0,
@@ -193,5 +183,4 @@ def _row(job: Job, group: int, codes: Codes) -> tuple[float, ...]:
         job.priority,
         codes.of(job.reason, job.reason_text),
         NEVER if job.start_time is None else job.start_time,
-        job.evicted.until if job.evicted is not None and job.evicted.moved else NEVER,  # it was to start elsewhere
     )

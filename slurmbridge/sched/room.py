@@ -48,6 +48,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     closes: bool = False  # nobody else may come
     owner: int = NO_OWNER  # only this user's jobs may come
     shares: bool = False  # CPUs may be given out again (OverSubscribe)
+    stays: bool = False  # of what a run gives back when it is suspended: it is on the node all the same
 
 
 def holds_of(job: Job, columns: NodeColumns, *, closes: bool, owner: bool, shares: bool) -> tuple[Hold, ...]:
@@ -196,7 +197,8 @@ class Room:
         if self.busy:
             self.busy[row] |= hold.mask
         cells.memory[row] -= hold.memory
-        cells.jobs[row] += 1
+        if not hold.stays:
+            cells.jobs[row] += 1
         if hold.devices:
             first, milli, mib, whole = row * cells.width, cells.milli, cells.mib, 0
             for device in hold.devices:
@@ -226,7 +228,8 @@ class Room:
             cells.solid[row] -= cpus
             cells.cpus[row] += cpus
         cells.memory[row] += hold.memory
-        cells.jobs[row] -= 1
+        if not hold.stays:
+            cells.jobs[row] -= 1
         first, milli, mib, whole = row * cells.width, cells.milli, cells.mib, 0
         for device in hold.devices:
             place = first + device.slot
@@ -282,6 +285,28 @@ class Room:
         room.owners = np.maximum(self.owners, other.owners)
         room.solid, room.shared = np.maximum(self.solid, other.solid), np.maximum(self.shared, other.shared)
         room.busy, room.firm = [], []
+        return room
+
+    def cap(self, hold: Hold) -> None:
+        """Leave at a node at most what a hold takes there."""
+        row = hold.row
+        if not hold.shares:
+            self.cpus[row] = min(self.cpus[row], hold.cpus)
+        self.memory[row] = min(self.memory[row], hold.memory)
+        milli, mib = np.zeros_like(self.milli[row]), np.zeros_like(self.mib[row])
+        for device in hold.devices:
+            milli[device.slot], mib[device.slot] = device.milli, device.mib
+        np.minimum(self.milli[row], milli, out=self.milli[row])
+        np.minimum(self.mib[row], mib, out=self.mib[row])
+        self.whole[row] = np.count_nonzero(self.milli[row] >= 1000)
+
+    def only(self, holds: Iterable[Hold]) -> Room:
+        """At most what these take; nobody may come to other nodes."""
+        room = self.copy()
+        closed, room.closed = room.closed, np.ones_like(room.closed)
+        for hold in holds:
+            room.closed[hold.row] = closed[hold.row]
+            room.cap(hold)
         return room
 
     def copy_row(self, source: Room, row: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition
-from slurmbridge.model.job import Job
+from slurmbridge.model.job import Allocation, Job
 from slurmbridge.model.plan import Delta, Plan, Reservation
 from slurmbridge.model.request import Exclusive
 from slurmbridge.model.states import JobFlag, JobState
@@ -23,6 +23,7 @@ from slurmbridge.sched.choose import Bounds
 from slurmbridge.sched.columns import Bools, NodeColumns, build, with_changes
 from slurmbridge.sched.eligibility import time_limit
 from slurmbridge.sched.held import Held, end_of
+from slurmbridge.sched.kept import Book, at, noted, of_marks, told
 from slurmbridge.sched.pending import NEVER, Pending, switch_wait_end
 from slurmbridge.sched.placing import Placing, placing_of
 from slurmbridge.sched.preemption import leaving_at
@@ -83,6 +84,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     pending: Pending
     running: Mapping[int, Running]
     held: Held  # what they hold, as tables
+    kept: Book  # for whom something is being freed
     on_node: Mapping[int, Mapping[int, Hold]]  # row -> job id -> what it holds there
     usage: tuple[UsageRow, ...]
     counted: tuple[UsageRow, ...] | None
@@ -107,6 +109,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             pending=Pending.empty(),
             running={},
             held=Held.empty(),
+            kept={},
             on_node={},
             usage=(),
             counted=None,
@@ -126,6 +129,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             result = result._with_partitions(delta)
         if delta.jobs or delta.gone:
             result = result._with_jobs(delta.jobs, delta.gone)
+            if not self.version:
+                result = msgspec.structs.replace(result, kept=of_marks(delta.jobs))
         changes: dict[str, object] = {"version": delta.version}
         if delta.accounting is not None:
             changes["accounting"] = delta.accounting
@@ -143,14 +148,14 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
         Starts are not noted: they count when the daemon has committed them.
         """
-        if not (plan.verdicts or plan.priorities or plan.nominations):
-            return self
+        after = noted(self.kept, plan)
+        if not (plan.verdicts or plan.priorities):
+            return self if after is self.kept else msgspec.structs.replace(self, kept=after)
         verdicts = [
             (each.job_id, each.reason, each.detail, NEVER if each.start is None else each.start)
             for each in plan.verdicts
         ]
-        kept = [(each.job_id, each.start) for each in plan.nominations if each.victims]  # the others are known
-        return msgspec.structs.replace(self, pending=self.pending.told(verdicts, plan.priorities, kept))
+        return msgspec.structs.replace(self, kept=after, pending=self.pending.told(verdicts, plan.priorities))
 
     def record(self, job_id: int) -> Job:
         """A waiting job as it was last told."""
@@ -244,11 +249,13 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return near_of(topology, columns, self.config.topology_param)
 
     def at(self, now: float) -> Self:
-        """The snapshot with jobs that have waited long enough for few switches taking any number of them."""
-        rows = self.pending.rows
+        """The snapshot with jobs that have waited long enough for few switches taking any number of them, and nothing kept
+        for those for whom it was kept too long.
+        """
+        rows, standing = self.pending.rows, at(self.kept, now)
         over = np.flatnonzero(rows["switch"] <= now)
         if not len(over):
-            return self
+            return self if standing is self.kept else msgspec.structs.replace(self, kept=standing)
         waiting, groups, switch = dict(self.waiting), rows["group"].copy(), rows["switch"].copy()
         for row in over.tolist():
             groups[row], shape = self.shapes.relaxed(int(groups[row]))
@@ -256,7 +263,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             waiting[job_id] = Waiting(job=waiting[job_id].job, shape=shape, group=int(groups[row]))
         switch[over] = math.inf
         pending = self.pending.regrouped(groups.tolist(), switch.tolist())
-        return msgspec.structs.replace(self, waiting=waiting, pending=pending)
+        return msgspec.structs.replace(self, waiting=waiting, pending=pending, kept=standing)
+
+    def as_if_running(self, job: Job, allocation: Allocation) -> Running:
+        """A job as it would be with this allocation; nodes that are gone are left out."""
+        run = msgspec.structs.replace(job, state=JobState.RUNNING, allocation=allocation, evicted=None)
+        return self._running(run, self.columns)
 
     def _running(self, job: Job, columns: NodeColumns) -> Running:
         view = self.partitions.get(job.allocation.partition) if job.allocation is not None else None
@@ -315,7 +327,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
                 leaving.append(left)
         for started in coming:
             running[started.job.job_id] = started
-        changes: dict[str, object] = {"waiting": waiting, "running": running}
+        waited = {job_id: self.waiting[job_id].job for job_id in self.kept if job_id in self.waiting}
+        changes: dict[str, object] = {
+            "waiting": waiting,
+            "running": running,
+            "kept": told(self.kept, waited, jobs, gone),
+        }
         pending = self.pending
         if forgotten or fresh:
             pending = pending.changed(forgotten, [(each.job, each.group) for each in fresh.values()])

@@ -5,7 +5,7 @@ Each function returns None when nothing is left to start, else why it stopped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from slurmbridge.model.states import Reason
 from slurmbridge.sched.books import Books
 from slurmbridge.sched.columns import Bools
 from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.pending import jobs_in
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.snapshot import PartitionView, Waiting
@@ -38,6 +39,13 @@ class Starts:
         array = job.array_job_id or job.job_id
         return job.array_limit - self._running.get(array, 0) - len(self._begun.get(array, ()))
 
+    def left(self, waiting: Waiting) -> int:
+        """How many jobs of a record may still start after those that start now: of an array not more than its limit lets go."""
+        left, room = jobs_in(waiting.job), self.room(waiting)
+        if waiting.job.is_array_record:
+            left -= len(self.begun(waiting))
+        return left if room is None else max(min(left, room), 0)
+
     def begun(self, waiting: Waiting) -> set[int]:
         """Tasks of an array that start now."""
         return self._begun.setdefault(waiting.job.array_job_id or waiting.job.job_id, set())
@@ -45,16 +53,18 @@ class Starts:
 
 MORE = -2
 """An array has tasks left that may start."""
+Find = Callable[[Waiting, PartitionView], Placement | Blocked]
+"""Where a job could start now in a partition, or why not: `Session.attempt`, or something narrower."""
 
 
-def start_single(session: Session, waiting: Waiting, view: PartitionView, starts: Starts) -> Blocked | None:
+def start_single(session: Session, waiting: Waiting, view: PartitionView, starts: Starts, find: Find) -> Blocked | None:
     """A plain job, or a task that split off an array (its array's limit counts)."""
     job = waiting.job
     if job.array_job_id:
         room = starts.room(waiting)
         if room is not None and room <= 0:
             return Blocked(Reason.ARRAY_TASK_LIMIT)
-    found = session.attempt(waiting, view)
+    found = find(waiting, view)
     if not isinstance(found, Blocked):
         found = starts.books.refusal(job, found.holds) or found
     if isinstance(found, Blocked):
@@ -68,7 +78,7 @@ def start_single(session: Session, waiting: Waiting, view: PartitionView, starts
 
 
 def start_array(
-    session: Session, waiting: Waiting, view: PartitionView, starts: Starts, most: int | None = None
+    session: Session, waiting: Waiting, view: PartitionView, starts: Starts, find: Find, most: int | None = None
 ) -> Blocked | int | None:
     """As many tasks of an array record as fit, lowest index first, up to %limit. MORE: `most` of them began."""
     job, made = waiting.job, 0
@@ -81,7 +91,7 @@ def start_array(
                 return MORE
             if room is not None and room <= 0:
                 return Blocked(Reason.ARRAY_TASK_LIMIT)
-            found = session.attempt(waiting, view)
+            found = find(waiting, view)
             if not isinstance(found, Blocked):
                 found = starts.books.refusal(job, found.holds) or found
             if isinstance(found, Blocked):

@@ -1,8 +1,8 @@
 """One way through the queue: every entry is looked at once, in the order of the line or of the queues' turns.
 
 What stopped one job of a group in a partition stops the rest of the group there, so most entries only hear what is known.
-First come jobs for whom room is being made and, where queues take turns, those with a promise: it outlasts changes of order.
-Where the site promises by claim and a promise is left, jobs are then looked at by their claims until it is given.
+Others may look at some entries before (see `firsts`). Where the site promises by claim and a promise is left, jobs are then
+looked at by their claims until it is given.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from slurmbridge.model.plan import Nomination
 from slurmbridge.model.states import Reason
 from slurmbridge.sched import claims
 from slurmbridge.sched.columns import Bools, Ints
@@ -20,19 +19,16 @@ from slurmbridge.sched.eligibility import Blocked, of_job
 from slurmbridge.sched.market import Market, Preemptible
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.order import ACROSS, Queue
-from slurmbridge.sched.pending import NEVER, NO_CODE, Floats
-from slurmbridge.sched.place import Placement
+from slurmbridge.sched.pending import NO_CODE, Floats
 from slurmbridge.sched.queues import Vector
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
-from slurmbridge.sched.starters import MORE, Starts, start_array, start_het, start_single
+from slurmbridge.sched.starters import MORE, Find, Starts, start_array, start_het, start_single
 from slurmbridge.sched.turns import Turns
 from slurmbridge.sched.verdicts import Board, Tally
 
 MISSES = 16
 """After so many looks for nothing all shapes are screened again."""
-KEPT_S = 300.0
-"""Room that was made is kept so long for a job that does not start."""
 
 
 class Walk:
@@ -48,6 +44,7 @@ class Walk:
         tally: Tally,
         markets: tuple[Market, ...],
         preemptible: Preemptible,
+        entries: Queue,
     ) -> None:
         self.snapshot, self.session, self.memo = snapshot, session, memo
         self.board, self.starts, self.tally = board, starts, tally
@@ -55,34 +52,26 @@ class Walk:
         self.done: set[int] = set()  # rows that need no other look
         self.stopped: dict[int, Blocked] = {}  # group and partition: what stopped one stops its equals
         self.settled: dict[int, int] = {}  # the same -> what everybody there hears
-        nothing = np.zeros(0, dtype=np.int64)
-        self.entries = Queue(rows=nothing, views=nothing, pairs=nothing)
-        self.roomless = bytearray()  # 1 at entries that certainly find no room, and wait behind a promise
+        self.held: dict[int, int] = {}  # row -> for how many jobs of it a certain place is being freed
         self._settled_views = 0  # partitions whose last promise is given, as far as that was acted on
-        self.groups: Ints = np.zeros(0, dtype=np.int64)
-        self.keys: list[int] = []
-        self.rows: list[int] = []
-        self.numbers: list[int] = []
-        self.standing: list[Nomination] = []  # for whom room was made in earlier cycles
         self._needs_all: dict[int, bool] = {}  # group and partition of several pools -> whether no part will do
         self._seen: set[int] = set()
         self._quiet_rows = 0
-        self._limited: Bools = np.zeros(0, dtype=np.bool_)
         self._ids: list[int] = snapshot.pending.rows["id"].tolist()
         self._behind = board.code(Blocked(Reason.PRIORITY))  # what those hear who wait behind others
         self._components: Mapping[int, list[Waiting]] | None = None
-
-    def through(self, entries: Queue) -> None:
-        """Every entry once."""
         self.entries = entries
-        self.groups = self.snapshot.pending.rows["group"][entries.rows]
-        width = max(len(self.memo.places.by_number), 1)
-        self.keys = (self.groups * width + entries.views).tolist()
-        self.rows, self.numbers = entries.rows.tolist(), entries.views.tolist()
-        self.roomless = bytearray(len(self.rows))
+        self.groups: Ints = snapshot.pending.rows["group"][entries.rows]
+        width = max(len(memo.places.by_number), 1)
+        self.keys: list[int] = (self.groups * width + entries.views).tolist()
+        self.rows: list[int] = entries.rows.tolist()
+        self.numbers: list[int] = entries.views.tolist()
+        self.roomless = bytearray(len(self.rows))  # 1 at entries that certainly find no room, and wait behind a promise
         self._limited = self._with_array_limits()
         self._screen()
-        self._first()
+
+    def through(self) -> None:
+        """Every entry once."""
         self._settle()
         if self.markets:
             if self.snapshot.config.scheduling.promise != "turn":
@@ -138,6 +127,24 @@ class Walk:
             self._settle()
         return False
 
+    def begin(self, place: int, find: Find) -> bool:
+        """Start an entry's job, or one task of its array, where `find` says; whether it starts."""
+        each, view = self.waiting(place), self.view(place)
+        if self.refusal(place) is not None:
+            return False
+        self._seen.add(self.rows[place])
+        found = self._start(each, view, 1, find)
+        if found is None:
+            self.begins(self.rows[place])
+        return not isinstance(found, Blocked)
+
+    def refusal(self, place: int) -> Blocked | None:
+        """Why the quotas of an entry's queue do not let it start whatever is free."""
+        market, leaf, ask = self.queue_of(place)
+        if market is None or ask is None:
+            return None
+        return market.refusal(leaf, ask, self.preemptible(self.waiting(place).job), self.memo.queued.accounts)
+
     def _with_array_limits(self) -> Bools:
         """Rows whose array says how many may run at a time, and components: each has to be looked at by itself."""
         groups = self.snapshot.pending.rows["group"]
@@ -176,54 +183,6 @@ class Walk:
         for number, view in enumerate(self.memo.places.by_number):
             self.session.screen(np.unique(shapes[self.entries.views == number]), view)
 
-    def _first(self) -> None:
-        """Jobs that something is kept for."""
-        rows = self.snapshot.pending.rows
-        kept = rows["kept"]
-        first = (kept != NEVER) & (kept + KEPT_S >= self.session.now)
-        if self.markets:
-            promised = (rows["start"] != NEVER) & (rows["code"] != self.snapshot.pending.codes.begin_time)
-            first = first | promised
-        chosen = np.flatnonzero(first[self.entries.rows])
-        if not len(chosen):
-            return
-        at = self.entries.rows[chosen]
-        order = np.lexsort((chosen, rows["start"][at], ~(kept[at] != NEVER)))
-        by_row: dict[int, list[int]] = {}
-        for place in chosen[order].tolist():
-            if self._has_part(place):
-                by_row.setdefault(self.rows[place], []).append(place)
-        for row, places in by_row.items():
-            self._first_of(row, places, is_kept=bool(kept[row] != NEVER))
-
-    def _first_of(self, row: int, places: list[int], *, is_kept: bool) -> None:
-        """One job: where it may start at once comes before where it would only be promised a start."""
-        if len(places) > 1:
-            places.sort(key=lambda place: not self._may_start(place))
-        for place in places:
-            if row in self.done:
-                return
-            market, leaf, ask = self._queue_of(place)
-            if not is_kept and market is not None and self._yields(place, market, leaf):
-                continue
-            if self.look(place, market, leaf, ask):
-                return  # of an array one task
-        promised = self.board.promised(row)
-        if promised is not None and is_kept and row not in self.done:
-            self.standing.append(Nomination(job_id=self._ids[row], start=promised[0], nodes=promised[1]))
-
-    def _may_start(self, place: int) -> bool:
-        each = self.waiting(place)
-        return not each.job.het_job_id and isinstance(self.session.attempt(each, self.view(place)), Placement)
-
-    def _yields(self, place: int, market: Market, leaf: int) -> bool:
-        """Whether a job of its own queue with a more important QOS takes the place of one that was promised a start."""
-        importance, groups = self.memo.queued.importance, self.groups
-        own = (self.entries.views == self.numbers[place]) & (
-            self.memo.queued.leaves[market.pool.number][groups] == leaf
-        )
-        return bool((importance[groups[own]] > importance[groups[place]]).any())
-
     def _by_claim(self) -> None:
         """In every partition where a promise is left: look at jobs by their claims until it is given."""
         for view in self.memo.places.by_number:
@@ -258,7 +217,8 @@ class Walk:
         found: list[int] = places[claims.order(candidates, market, self.snapshot)].tolist()
         return found
 
-    def _queue_of(self, place: int) -> tuple[Market | None, int, Vector | None]:
+    def queue_of(self, place: int) -> tuple[Market | None, int, Vector | None]:
+        """An entry's market and queue, and what it asks for there; none where it may have nodes of several pools."""
         number = int(self.memo.places.pools[self.numbers[place]])
         if not self.markets or number == ACROSS:
             return None, -1, None
@@ -267,12 +227,12 @@ class Walk:
         return self.markets[number], int(self.memo.queued.leaves[number][group]), (cpus, memory, gpus)
 
     def _in_turn(self, market: Market) -> None:
-        turns = Turns(market, self.memo, self.groups, self.entries, self._skip_quickly, first=self._order_inside())
+        turns = Turns(market, self.memo, self.groups, self.entries, self._skip_quickly, first=self.order_inside())
         for leaf, place, ask in turns:
             if not self.look(place, market, leaf, ask):
                 turns.passed(leaf)
 
-    def _order_inside(self) -> Floats | None:
+    def order_inside(self) -> Floats | None:
         """By entry, what queues order their own jobs by, the least first; None: by priority."""
         limits, way = self.memo.queued.limits[self.groups], self.snapshot.config.scheduling.backfill
         if way != "aged":
@@ -286,10 +246,10 @@ class Walk:
         if (pools != ACROSS).all():
             return
         for place in np.flatnonzero(pools[self.entries.views] == ACROSS).tolist():
-            if self._has_part(place) and not self.skip(place):
+            if self.has_part(place) and not self.skip(place):
                 self.look(place)
 
-    def _has_part(self, place: int) -> bool:
+    def has_part(self, place: int) -> bool:
         """Whether an entry may be looked at at all: the whole of a partition of several pools only where no part will do."""
         places, view = self.memo.places, self.view(place)
         if places.pools[view.number] != ACROSS:
@@ -328,7 +288,7 @@ class Walk:
         if blocked is None and market is not None and ask is not None:
             blocked = market.refusal(leaf, ask, self.preemptible(each.job), self.memo.queued.accounts)
         if blocked is None:
-            found = self._start(each, view, market)
+            found = self._start(each, view, 1 if market is not None else None, session.attempt)
             if not isinstance(found, Blocked):
                 if found is None:
                     self.begins(self.rows[place])
@@ -349,13 +309,13 @@ class Walk:
             self.settled[key] = code
         return code
 
-    def _start(self, each: Waiting, view: PartitionView, market: Market | None) -> Blocked | int | None:
+    def _start(self, each: Waiting, view: PartitionView, most: int | None, find: Find) -> Blocked | int | None:
         begun = len(self.starts.made)
         found: Blocked | int | None
         if each.job.is_array_record:
-            found = start_array(self.session, each, view, self.starts, most=1 if market is not None else None)
+            found = start_array(self.session, each, view, self.starts, find, most)
         else:
-            found = start_single(self.session, each, view, self.starts)
+            found = start_single(self.session, each, view, self.starts, find)
         self.tally.began(len(self.starts.made) - begun)
         return found
 

@@ -149,6 +149,7 @@ def started(waiting: Job, allocation: Allocation, now: float = NOW, minutes: int
         state=JobState.RUNNING,
         start_time=now,
         allocation=allocation,
+        evicted=None,
         time_limit_end=None if minutes is None else now + 60 * minutes,
     )
 

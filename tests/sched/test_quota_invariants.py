@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slurmbridge.model.accounts import Accounting, Assoc, Quota
 from slurmbridge.model.cluster import Partition, Pool, Scheduling
 from slurmbridge.model.job import GpuScope, Job
-from slurmbridge.model.plan import Delta, Plan
+from slurmbridge.model.plan import Delta
 from slurmbridge.model.request import Exclusive
-from slurmbridge.model.states import JobState
 from slurmbridge.sched.cycle import Memo, plan_cycle
 from slurmbridge.sched.market import Preemptible, charges
 from slurmbridge.sched.memo import refreshed
 from slurmbridge.sched.queues import ZERO, fits, plus
 from slurmbridge.sched.snapshot import Snapshot
+from tests.sched.evicting import put_back
 from tests.sched.small_cluster import CPU_NODES, GPU_NODES, NOW, carried_out, cluster, gpus, job, plan_of
 
-CYCLES = 5
+CYCLES = 8
+"""What fits starts; then three times room is made and filled (what starts elsewhere changes the shares by which the next is
+judged); then nothing is left to do."""
 EXAMPLES = 40
 POOLS = (Pool(name="left", nodes=("n1", "n2")), Pool(name="gpu", nodes=GPU_NODES))
 PARTITIONS = (
@@ -115,26 +116,6 @@ def jobs(first: int, written: Sequence[dict[str, Any]]) -> tuple[Job, ...]:
         record = {"tasks": ((0, count - 1, 1),), "array_job_id": number} if count else {}
         found.append(job(number, record=record, **fields))
     return tuple(found)
-
-
-def put_back(snapshot: Snapshot, plan: Plan, now: float) -> Snapshot:
-    """Victims end at once; those that are begun again wait."""
-    ended = {each.job_id: each.mode for each in plan.evictions}
-    again = tuple(
-        msgspec.structs.replace(
-            snapshot.running[job_id].job,
-            state=JobState.PENDING,
-            allocation=None,
-            start_time=None,
-            time_limit_end=None,
-            eligible_time=now,
-            restarts=snapshot.running[job_id].job.restarts + 1,
-        )
-        for job_id, mode in ended.items()
-        if mode == "REQUEUE"
-    )
-    gone = tuple(job_id for job_id, mode in ended.items() if mode != "REQUEUE")
-    return snapshot.apply(Delta(version=snapshot.version + 1, jobs=again, gone=gone))
 
 
 def check_ceilings(snapshot: Snapshot) -> None:
