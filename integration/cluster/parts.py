@@ -180,14 +180,22 @@ class Parts:
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
             "clientConnection": {"kubeconfig": str(self.keys.user("system:kube-proxy"))}, "hostnameOverride": node,
             "mode": "iptables", "clusterCIDR": self.places.pod_network, "healthzBindAddress": "127.0.0.1:10256",
+            # or answers between pods of one node go over its bridge alone, where nothing takes the service's address back
+            "iptables": {"masqueradeAll": True},
             "metricsBindAddress": "127.0.0.1:10249",
             "conntrack": {"maxPerCore": 0, "min": 0},  # the machine's limit cannot be set from a node
         }  # fmt: skip
-        file.write_text(json.dumps(config))
+        _write(file, json.dumps(config))
         return [self.places.program, "kube-proxy", f"--config={file}"]
 
     def cgroup(self, node: str) -> str:
         return f"{self.places.bridge}-{node}"
+
+
+def _write(file: Path, text: str) -> None:
+    """A part that runs may watch its file, and kube-proxy ends when it is written, though nothing is new in it."""
+    if not file.exists() or file.read_text() != text:
+        file.write_text(text)
 
 
 CONTAINERD = """\
