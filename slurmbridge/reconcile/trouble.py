@@ -126,12 +126,14 @@ def next_look(pods: Sequence[SeenPod], now: float, patience: Patience = Patience
 
 def _signs(pod: SeenPod, now: float, patience: Patience) -> Iterator[tuple[int, Trouble]]:
     is_started = pod.life in (Life.RUNNING, Life.ENDED)
-    for place, (rule, words) in enumerate(_COMPILED):
-        if is_started and rule.sign in _BEFORE_START:
+    said = {sign: told for sign, of in _SAID.items() if (told := of(pod))[0]}  # of nearly all pods nothing
+    for place, (rule, words) in enumerate(_COMPILED) if said else ():
+        if rule.sign not in said or (is_started and rule.sign in _BEFORE_START):
             continue
-        word, message = _SAID[rule.sign](pod)
-        wait = 0.0 if rule.within == AT_ONCE else float(getattr(patience, rule.within))
-        if word and words.fullmatch(word) and now >= pod.created + wait:
+        word, message = said[rule.sign]
+        # at once: however our clock stands to the one that the pod's creation is from
+        is_due = rule.within == AT_ONCE or now >= pod.created + float(getattr(patience, rule.within))
+        if is_due and words.fullmatch(word):
             yield place, _trouble(pod, rule.why, f"{rule.text} ({word}{f': {message}' if message else ''})")
     if pod.node_state is NodeState.GONE:
         yield COLLATERAL, _trouble(pod, "node_fail", "its node is gone")
