@@ -13,7 +13,7 @@ from slurmbridge.manifest.pod_container import Settled, settle
 from slurmbridge.manifest.pod_output import KEPT_MIB, mounts_of
 from slurmbridge.model.pods import PodTemplate
 from slurmbridge.model.run import Launch, RunKey
-from slurmbridge.reconcile.observed import Life, SeenPod
+from slurmbridge.reconcile.observed import SeenPod
 from slurmbridge.runtime import launch_frame
 from slurmbridge.runtime.protocol import Ended
 
@@ -105,6 +105,7 @@ def known_better(run: Run, report: Ended) -> Ended:
 
 
 def still_talking(run: Run, pods: Sequence[SeenPod]) -> list[int]:
-    """Ranks that are not as dead as it seems: the object of their node is gone, which somebody may have deleted by mistake, and
-    their supervisors hold their links. A machine that is off loses its link within a minute."""
-    return [pod.rank for pod in pods if pod.life is not Life.ENDED and pod.rank in run.channels]
+    """Ranks that are not as dead as it seems: their supervisors hold their links. The object of their node is gone, which
+    somebody may have deleted by mistake, or a kubelet that was begun anew does not know its containers any more. A machine
+    that is off loses its link within a minute."""
+    return [pod.rank for pod in pods if pod.rank in run.channels]

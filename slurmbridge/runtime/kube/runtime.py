@@ -51,7 +51,7 @@ HELD_S = 30.0
 """Beyond the time that pods are given to end: then a run that has told its end for all its ranks counts as ended, wherever their
 kubelets are."""
 TALKING_S = 1.0
-"""Between looks at supervisors that still speak though their node's object is gone."""
+"""Between looks at supervisors that still speak though the cluster says that they are dead."""
 LISTED_S = 60.0
 """How long the start waits for a cluster to be listed."""
 FREE_S = 30.0

@@ -289,6 +289,7 @@ def test_where_a_rank_was_lost_only_the_cluster_proves_the_end(
         end = {"kind": "ended", "sequence": 2, "time": 1.0, "status": 15, "why": "node_fail", "lost": lost}
         head.hear(wire.REPORT, wire.encode(end))
         bench.has_kubelets = False
+        head.lost()
         bench.paper.finish("sb-t-1-0-0", 143)
         await bench.pass_time(0.7, lambda: bool(bench.ends()))
         assert len(bench.ends()) == (0 if lost else 1)
@@ -315,12 +316,34 @@ def test_a_node_that_was_deleted_by_mistake_does_not_prove_that_nothing_runs_the
             bench.runtime.welcome(link.attach, key, each, "")
         bench.has_kubelets = False
         bench.paper.remove("nodes", f"n{rank + 1}")
+        links[1 - rank].lost()
         bench.paper.finish(f"sb-t-1-0-{1 - rank}", 143)
         await bench.pass_time(1.0, lambda: bool(bench.ends()))
         assert not bench.ends() and links[rank].sent[-1][0] == wire.KILL
         links[rank].lost()
         await bench.pass_time(5, lambda: bool(bench.ends()))
         assert len(bench.ends()) == 1
+
+    run(rule)
+
+
+def test_a_kubelet_that_lost_a_container_does_not_prove_that_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("slurmbridge.runtime.kube.runtime.TALKING_S", 0.1)
+
+    async def rule(bench: KubeBench) -> None:
+        bench.has_supervisors = False
+        key = bench.launch(1, b"sleep 60\n")
+        await bench.pass_time(5, lambda: len(bench.runtime.pods(key)) == 1)
+        link = Quiet()
+        bench.runtime.welcome(link.attach, key, 0, "")
+        bench.has_kubelets = False
+        bench.paper.finish("sb-t-1-0-0", 137, "ContainerStatusUnknown")
+        await bench.pass_time(1.0, lambda: bool(bench.ends()))
+        assert not bench.ends() and link.sent[-1][0] == wire.KILL
+        link.lost()
+        await bench.pass_time(5, lambda: bool(bench.ends()))
+        (end,) = bench.ends()
+        assert isinstance(end, Ended) and end.why == "node_fail" and "its node lost it" in end.message
 
     run(rule)
 
