@@ -115,6 +115,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "not": lambda value: not value,
     "or": lambda *values: next((value for value in values if value), values[-1]),
     "quote": lambda value: json.dumps(text_of(value), ensure_ascii=False),
+    "regexReplaceAll": lambda pattern, text, by: re.sub(pattern, re.sub(r"\$\{(\d+)\}", r"\\g<\1>", by), text),
     "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "toJson": to_json,
     "toYaml": to_yaml,

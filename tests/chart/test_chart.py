@@ -19,25 +19,8 @@ from slurmbridge.daemon.configuration import read_fleet
 from slurmbridge.manifest.rights import RIGHTS, Where, rules
 
 PLAIN: dict[str, Any] = {}
-FULL: dict[str, Any] = {
-    "image": {"repository": "registry.test/slurmbridge", "tag": "9", "pullSecrets": ["pull"]},
-    "daemon": {
-        "arguments": ["--kubeconfig=/x"], "priorityClassName": "system-cluster-critical", "nodeSelector": {"a": "b"},
-        "tolerations": [{"key": "k", "operator": "Exists"}], "annotations": {"a": "1"},
-    },
-    "storage": {"existingClaim": "state"},
-    "jobs": {"namespace": "jobs"},
-    "slurmConf": {"slurm.conf": "ClusterName=c\nSlurmctldHost=ctl\n", "gres.conf": "AutoDetect=off\n"},
-    "site": {"partitions": {"gpu": {"image": "debian:12", "env": [{"name": "A", "value": "<&>"}]}}},
-    "users": {"passwd": "alice:x:1000:1000::/home/alice:/bin/bash\nbob:x:1001:1001::/home/bob:/bin/bash", "group": "alice:x:1000:"},
-    "login": {
-        "enabled": True, "volumes": [{"name": "home", "nfs": {"server": "nfs", "path": "/home"}}],
-        "volumeMounts": [{"name": "home", "mountPath": "/home"}],
-    },
-    "metrics": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
-    "networkPolicy": {"enabled": True, "metricsFrom": [{"namespaceSelector": {}}]},
-}  # fmt: skip
-QUIET: dict[str, Any] = {"metrics": {"enabled": False}, "storage": {"storageClassName": "fast", "size": "50Gi"}}
+FULL: dict[str, Any] = yaml.safe_load((CHART / "ci/full-values.yaml").read_text())
+QUIET: dict[str, Any] = yaml.safe_load((CHART / "ci/quiet-values.yaml").read_text())
 CASES = pytest.mark.parametrize("values", [PLAIN, FULL, QUIET], ids=["plain", "full", "quiet"])
 CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding"}
 
@@ -163,9 +146,15 @@ def test_the_configuration_is_what_was_given() -> None:
         name: text.strip() for name, text in FULL["slurmConf"].items()
     }
     users = next(each["data"] for each in of_kind(FULL, "ConfigMap") if "passwd" in each["data"])
-    assert users["passwd"].splitlines()[-2:] == FULL["users"]["passwd"].splitlines()
+    assert users["passwd"].splitlines()[-2:] == FULL["users"]["passwd"].replace(":x:", ":*:").splitlines()
     assert all(line.count(":") == 6 for line in users["passwd"].splitlines())
     assert all(line.count(":") == 3 for line in users["group"].splitlines())
+
+
+def test_no_user_is_looked_for_among_the_passwords_of_the_image() -> None:
+    """By su, which refuses whom /etc/passwd sends there and who is not there."""
+    users = next(each["data"]["passwd"] for each in of_kind(FULL, "ConfigMap") if "passwd" in each["data"])
+    assert {line.split(":")[1] for line in users.splitlines()} == {"*"}
 
 
 def test_without_any_configuration_there_is_one_partition() -> None:
@@ -268,25 +257,6 @@ def test_the_daemon_reads_the_site_file_of_the_chart(values: dict[str, Any], tmp
     path.write_text(one(values, "ConfigMap")["data"]["site.yaml"])
     fleet = read_fleet(None, str(path))
     assert fleet.partitions and all(dict(fleet.partition_pods)[each.name].supervisor_image for each in fleet.partitions)
-
-
-DOCKERFILES = sorted(CHART.parent.glob("*/Dockerfile"))
-
-
-@pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.parent.name)
-def test_what_an_image_copies_is_there(path: Any) -> None:
-    lines = path.read_text().replace("\\\n", " ").splitlines()
-    copied = [
-        word for line in lines if line.startswith("COPY ") and "--from" not in line for word in line.split()[1:-1]
-    ]
-    assert [word for word in copied if not (CHART.parents[1] / word).exists()] == []
-    assert f"docker build --file {path.relative_to(CHART.parents[1])}" in path.read_text()
-
-
-def test_the_daemon_s_image_has_the_user_of_the_chart_and_locked_dependencies() -> None:
-    text = (CHART.parent / "daemon/Dockerfile").read_text()
-    user = values_of({})["daemon"]["user"]
-    assert f"USER {user}:{user}" in text and f"--uid {user} " in text and "--requirement requirements.lock" in text
 
 
 def test_it_can_be_rendered_from_the_command_line(capsys: pytest.CaptureFixture[str], tmp_path: Any) -> None:
