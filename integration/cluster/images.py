@@ -1,15 +1,18 @@
 """Container images made without a registry: a folder becomes an OCI image archive (OCI image-spec 1.1, image layout).
 
-`ctr images import` takes the archive. The layer is not compressed, so it costs the least to make and to unpack, and its
+`ctr images import` takes the archive. Layers are not compressed, so one costs the least to make and to unpack, and its
 digest is also its diff id. The same folder always gives the same digests.
 """
 
+import functools
 import hashlib
 import io
 import json
 import shutil
 import tarfile
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from .places import REGISTRY
@@ -44,29 +47,33 @@ def build(into: Path, runtime: Path) -> None:
 
 
 def archive(
-    root: Path, into: Path, name: str, *, command: tuple[str, ...] = (), entrypoint: tuple[str, ...] = (),
-    environment: tuple[str, ...] = (PATHS,), user: str = "", folder: str = "/",
+    root: Path, into: Path, name: str, *, below: Sequence[Path] = (), command: tuple[str, ...] = (),
+    entrypoint: tuple[str, ...] = (), environment: tuple[str, ...] = (PATHS,), user: str = "", folder: str = "/",
 ) -> None:  # fmt: skip
-    """Write a folder's content as one-layer image NAME:TAG; owners and modes are kept, times are not."""
-    with tempfile.TemporaryFile(dir=into.parent) as layer:
-        with tarfile.open(fileobj=layer, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            for entry in sorted(root.iterdir()):
-                tar.add(entry, arcname=entry.name, filter=_timeless)
-        size = layer.tell()
-        layer.seek(0)
-        digest = hashlib.file_digest(layer, "sha256").hexdigest()
-        layer.seek(0)
+    """Write a folder's content as image NAME:TAG, on top of layers `below`; owners and modes are kept, times are not."""
+    with tempfile.TemporaryDirectory(dir=into.parent) as work:
+        own = Path(work) / "layer.tar"
+        layer(root, own)
+        layers = [*map(_kept, below), _Layer.of(own)]
         settings = {"Env": list(environment), "WorkingDir": folder, "User": user}
         settings |= {"Cmd": list(command)} if command else {}
         settings |= {"Entrypoint": list(entrypoint)} if entrypoint else {}
         blobs: dict[str, bytes] = {}
+        unpacked = {"type": "layers", "diff_ids": [f"sha256:{each.digest}" for each in layers]}
         config = _blob(
             blobs, "application/vnd.oci.image.config.v1+json",
-            {"architecture": "amd64", "os": "linux", "config": settings, "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]}},
+            {"architecture": "amd64", "os": "linux", "config": settings, "rootfs": unpacked},
         )  # fmt: skip
-        content = {"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": f"sha256:{digest}", "size": size}
+        content = [
+            {
+                "mediaType": "application/vnd.oci.image.layer.v1.tar",
+                "digest": f"sha256:{each.digest}",
+                "size": each.size,
+            }
+            for each in layers
+        ]
         kind = "application/vnd.oci.image.manifest.v1+json"
-        manifest = _blob(blobs, kind, {"schemaVersion": 2, "mediaType": kind, "config": config, "layers": [content]})
+        manifest = _blob(blobs, kind, {"schemaVersion": 2, "mediaType": kind, "config": config, "layers": content})
         manifest["annotations"] = {"io.containerd.image.name": name}
         index = {"schemaVersion": 2, "manifests": [manifest]}
         with tarfile.open(into, "w") as tar:
@@ -77,7 +84,34 @@ def archive(
                 _add(tar, path, len(data), io.BytesIO(data))
             for key, data in blobs.items():
                 _add(tar, f"blobs/sha256/{key}", len(data), io.BytesIO(data))
-            _add(tar, f"blobs/sha256/{digest}", size, layer)
+            for each in layers:
+                with each.path.open("rb") as data_of:
+                    _add(tar, f"blobs/sha256/{each.digest}", each.size, data_of)
+
+
+def layer(root: Path, into: Path) -> None:
+    """Write a folder's content as one layer."""
+    with tarfile.open(into, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for entry in sorted(root.iterdir()):
+            tar.add(entry, arcname=entry.name, filter=_timeless)
+
+
+@dataclass(frozen=True)
+class _Layer:
+    path: Path
+    size: int
+    digest: str
+
+    @classmethod
+    def of(cls, path: Path) -> "_Layer":
+        with path.open("rb") as data:
+            return cls(path, path.stat().st_size, hashlib.file_digest(data, "sha256").hexdigest())
+
+
+@functools.cache
+def _kept(path: Path) -> _Layer:
+    """Of a layer that several images have."""
+    return _Layer.of(path)
 
 
 def _timeless(entry: tarfile.TarInfo) -> tarfile.TarInfo:

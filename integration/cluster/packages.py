@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,6 +57,24 @@ def prepare(places: Places, say: Callable[[str], None] = print) -> None:
             _forget_unused(folder)
 
 
+def once(folder: Path, build: Callable[[Path], None], say: Callable[[str], None] = print) -> Path:
+    """That folder, built if nobody has yet; beside it are others of its kind alone, named KIND-HASH."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for left in folder.parent.glob("*.part-*"):
+            shutil.rmtree(left)
+        if folder.is_dir():
+            os.utime(folder)
+            return folder
+        began = time.monotonic()
+        with _appearing(folder) as part:
+            build(part)
+        say(f"built {folder.name.rpartition('-')[0]} in {time.monotonic() - began:.0f} s")
+        _forget_unused(folder)
+    return folder
+
+
 @contextmanager
 def _appearing(folder: Path) -> Iterator[Path]:
     """A folder that gets its name once it is complete."""
@@ -96,8 +114,6 @@ def _install(say: Callable[[str], None]) -> None:
 
 def _build_program(into: Path) -> None:
     """Compile the whole of Kubernetes: minutes when the Go build cache is empty, seconds after."""
-    if shutil.which("go") is None:
-        raise ClusterError("Go is needed to build Kubernetes (1.26 or later, on the PATH)")
     words = (PROGRAM / "go.mod").read_text().split()
     version = words[words.index("k8s.io/kubernetes") + 1]
     stamp = "k8s.io/component-base/version"
@@ -108,12 +124,19 @@ def _build_program(into: Path) -> None:
         f"-X {stamp}.gitMajor=1",
         f"-X {stamp}.gitMinor={version.split('.')[1]}",
     ]
-    # No C, no git state, no paths: the same text always gives the same file, and the build cache is shared by all checkouts.
+    compile_go(PROGRAM, ".", into / "cluster", flags)
+    (into / "kubectl").symlink_to("cluster")
+
+
+def compile_go(module: Path, package: str, into: Path, flags: Sequence[str] = ("-s", "-w")) -> None:
+    """A program of a Go module; `flags` are the linker's. No C, no git state, no paths: the same text always gives the same
+    file, and all modules and checkouts share the build cache."""
+    if shutil.which("go") is None:
+        raise ClusterError("Go is needed to build Kubernetes and Helm (1.26 or later, on the PATH)")
     environment = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false", "GOTOOLCHAIN": "local"}
     done = subprocess.run(
-        ["nice", "-n", "15", "go", "build", "-trimpath", "-ldflags", " ".join(flags), "-o", into / "cluster", "."],
-        cwd=PROGRAM, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        ["nice", "-n", "15", "go", "build", "-trimpath", "-ldflags", " ".join(flags), "-o", into, package],
+        cwd=module, env={**os.environ, **environment}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode != 0:
-        raise ClusterError(f"building the program failed:\n{done.stderr[-3000:]}")
-    (into / "kubectl").symlink_to("cluster")
+        raise ClusterError(f"building {into.name} failed:\n{done.stderr[-3000:]}")

@@ -58,6 +58,11 @@ class Places:
     def images(self) -> Path:
         return self.cache / f"images-{hash_of([*self._runtime_sources, PACKAGE / 'images.py'])}"
 
+    @property
+    def more(self) -> Path:
+        """For what some tests build besides; in a folder of its own, as nothing of it is needed for a cluster."""
+        return self.cache / "more"
+
     # what one cluster writes
 
     @property
