@@ -158,8 +158,8 @@ class Running:
         if JobFlag.COMPLETING in job.flags:
             return
         death, status = self._outcome(job, report)
-        settled = settle(job, death, status, report.time, report.usage, self._allowed())
-        shown = settled.ended if settled.again is None else replace(job, end_time=report.time)
+        settled = settle(job, death, status, self._moment(job, report.time), report.usage, self._allowed())
+        shown = settled.ended if settled.again is None else replace(job, end_time=settled.ended.end_time)
         self.core.show(replace(shown, flags=shown.flags | {JobFlag.COMPLETING}))
 
     def _outcome(self, job: Job, report: Ended) -> tuple[Death, int]:
@@ -203,6 +203,7 @@ class Running:
     def _finish(
         self, job: Job, death: Death, status: int, time: float, report: Ended | None, steps: Sequence[Step]
     ) -> asyncio.Future[None]:
+        time = self._moment(job, time)
         settled = settle(job, death, status, time, report.usage if report else None, self._allowed())
         settled = replace(settled, ended=self._counted(settled.ended))
         table = self.core.memory.table
@@ -228,6 +229,10 @@ class Running:
         if job.het_job_id and job.het_offset == 0:
             self._end_components(job)
         return durable
+
+    def _moment(self, job: Job, time: float) -> float:
+        """When a run ended, by a clock that need not be ours: not before it began, nor later than now."""
+        return max(min(time, self.core.clock()), job.start_time or 0.0)
 
     def _allowed(self) -> Again:
         config = self.core.memory.config

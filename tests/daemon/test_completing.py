@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from msgspec.structs import replace
 
 from slurmbridge.model.states import JobFlag
 from slurmbridge.runtime.memory import MemoryRuntime
@@ -87,3 +88,22 @@ def test_who_depends_on_a_run_waits_until_its_nodes_are_free() -> None:
         assert site.states(child) == ["RUNNING"]
 
     run(rule)
+
+
+@pytest.mark.parametrize(("ahead_s", "lasted"), [(-3600.0, 0.0), (3600.0, 10.0)], ids=["behind", "ahead"])
+def test_the_clock_of_a_node_makes_no_run_end_before_it_began_or_after_now(ahead_s: float, lasted: float) -> None:
+    class Skewed(MemoryRuntime):
+        def _tell(self, report: Report) -> None:
+            super()._tell(replace(report, time=report.time + ahead_s) if isinstance(report, Ended) else report)
+
+    async def whole() -> None:
+        site = Site()
+        site.runtime = Skewed(START)
+        await site.start()
+        job = site.job(await site.submit("-n1"))
+        await site.advance(12)
+        ended = site.job(job.job_id)
+        assert ended.state.name == "COMPLETED" and ended.start_time is not None
+        assert ended.end_time == ended.start_time + lasted
+
+    asyncio.run(whole())
