@@ -10,13 +10,15 @@ import numpy as np
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive, LicenseTerm
+from slurmbridge.model.states import Reason
 from slurmbridge.sched import reasons
 from slurmbridge.sched.choose import choose
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked
-from slurmbridge.sched.fit import Rules, capacity, fits_one
+from slurmbridge.sched.fit import Rules, capacity, first_of_one
 from slurmbridge.sched.lasting import Lasting
 from slurmbridge.sched.memo import Memo
+from slurmbridge.sched.misfits import Misfit, fits_on_more
 from slurmbridge.sched.place import Placement, place
 from slurmbridge.sched.places import Site, find, open_nodes
 from slurmbridge.sched.placing import Placing
@@ -120,33 +122,33 @@ class Finder:
         return None
 
     def misfit(self, job: Job, shape: Shape, view: PartitionView) -> Blocked:
-        """Why it does not fit. Depends on what is fixed alone, so the memo keeps it."""
-        found = self._memo.misfits.get((shape.number, view.number))
-        if found is not None:
-            return found
+        """Why it does not fit. Depends on what is fixed and on the states of nodes alone, so the memo keeps it."""
+        key = shape.number, view.number
+        found = self._memo.misfits.get(key)
+        if found is None:
+            found = self._memo.misfits[key] = self._misfit(job, shape, view)
+        return found.blocked
+
+    def _misfit(self, job: Job, shape: Shape, view: PartitionView) -> Misfit:
         site, columns = self.site(shape, view), self._snapshot.columns
         if self._empty is None:
             self._empty = empty_room(columns)
         empty, rules = self._empty, self._rules_for(job, shape, view)
         patient = msgspec.structs.replace(shape, switches=0) if shape.switches else shape  # it may wait in vain
+        rows: list[int] = []  # where it fits when the usable nodes are empty
 
         def fits_empty(usable_only: bool) -> bool:
-            if usable_only and fits_one(shape, columns, site.alternatives[0].nodes):
+            if usable_only and (row := first_of_one(shape, columns, site.alternatives[0].nodes)) is not None:
+                rows.append(row)
                 return True
-            return any(
-                choose(
-                    patient,
-                    columns,
-                    capacity(shape, columns, empty, each.nodes, rules),
-                    site.required,
-                    view.bounds,
-                    empty.cpus,
-                    view.near,
-                )
-                is not None
-                for each in (site.alternatives if usable_only else site.anywhere)
-            )
+            for each in site.alternatives if usable_only else site.anywhere:
+                free = capacity(shape, columns, empty, each.nodes, rules)
+                parts = choose(patient, columns, free, site.required, view.bounds, empty.cpus, view.near)
+                if parts is not None:
+                    rows.extend(part.row for part in parts)
+                    return True
+            return False
 
-        found = reasons.of_misfit(site, columns, fits_empty)
-        self._memo.misfits[shape.number, view.number] = found
-        return found
+        blocked = reasons.of_misfit(site, columns, fits_empty)
+        waits = blocked.reason == Reason.RESOURCES and not blocked.detail
+        return Misfit(blocked, tuple(rows) if waits and fits_on_more(patient, view, site) else None)

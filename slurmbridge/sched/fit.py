@@ -119,17 +119,19 @@ def open_to_user(room: Room, limits: Room, rules: Rules) -> Bools:
     return open_nodes
 
 
-def fits_one(shape: Shape, columns: NodeColumns, nodes: Bools) -> bool:
-    """A quick look: True means that the shape certainly fits on one of these nodes when it is empty."""
+def first_of_one(shape: Shape, columns: NodeColumns, nodes: Bools) -> int | None:
+    """A quick look: the first of these nodes on which the shape certainly fits when it is empty; None: not known."""
     if shape.gpu is not None or shape.req_nodes or shape.min_nodes > 1 or shape.sockets or shape.cores or shape.threads:
-        return False
+        return None
     if shape.tasks_per_node or shape.tasks_per_core or shape.tasks_per_socket or shape.tmp_mib or shape.node_counts:
-        return False
+        return None
     cpus = max(shape.tasks * shape.cpus_per_task, shape.node_cpus)
     memory = memory_of_node(shape, cpus, 0, 0) if shape.memory is None or shape.memory.mib else 0
     if shape.memory is not None and shape.memory.per is MemoryPer.CPU:
         memory = shape.memory.mib * cpus
-    return bool((nodes & (columns.cpus >= cpus) & (columns.memory >= memory)).any())
+    enough = nodes & (columns.cpus >= cpus) & (columns.memory >= memory)
+    row = int(enough.argmax()) if len(enough) else 0
+    return row if len(enough) and enough[row] else None
 
 
 def capacity(

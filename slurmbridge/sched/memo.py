@@ -14,11 +14,12 @@ import numpy as np
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.sched import fairtree, order, priority, screen
-from slurmbridge.sched.columns import Ints
-from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.columns import Ints, NodeColumns
 from slurmbridge.sched.fates import Alones, Fate, Pairs, pairs_of
 from slurmbridge.sched.limits import Counters, LimitBook
+from slurmbridge.sched.misfits import Misfit, standing
 from slurmbridge.sched.places import Site
+from slurmbridge.sched.places import again as places_again
 from slurmbridge.sched.preemption import Rules
 from slurmbridge.sched.queued import Queued, queued, with_groups
 from slurmbridge.sched.runs import Runs, runs_of
@@ -32,7 +33,8 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     fixed_mark: object = None
     shapes: ShapeTable | None = None  # whose numbers `misfits` uses
     sites: dict[tuple[object, ...], Site] = {}
-    misfits: dict[tuple[int, int], Blocked] = {}  # (shape, partition) -> why it does not fit
+    columns: NodeColumns | None = None  # of `sites` and `misfits`
+    misfits: dict[tuple[int, int], Misfit] = {}  # (shape, partition) -> why it does not fit
     fates: dict[tuple[int, int], Fate] = {}  # (group, partition)
     alones: Alones = {}  # (shape, partition)
     pairs: Pairs = Pairs.none()
@@ -73,6 +75,12 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
             "alones": {},
             "pairs": Pairs.none(),
         }
+    elif memo.columns is not snapshot.columns:
+        changes |= {
+            "sites": {key: places_again(site, snapshot.columns) for key, site in memo.sites.items()},
+            "misfits": standing(memo.misfits, memo.columns, snapshot.columns),
+        }
+    changes["columns"] = snapshot.columns
     same_records = memo.accounting is snapshot.accounting
     same_usage = memo.usage is snapshot.usage
     changes["usage"] = snapshot.usage

@@ -47,6 +47,11 @@ def find(shape: Shape, view: PartitionView, columns: NodeColumns) -> Site:
     )
 
 
+def again(site: Site, columns: NodeColumns) -> Site:
+    """The same after states of nodes changed."""
+    return msgspec.structs.replace(site, alternatives=tuple(each.within(columns.usable) for each in site.anywhere))
+
+
 def may_use(reservation: Reservation, job: Job) -> bool:
     """Whether the job's user or account is let in. Names with a leading '-' are shut out."""
     spec = job.spec

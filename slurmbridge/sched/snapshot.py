@@ -92,7 +92,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     shapes: ShapeTable
     running_mark: object  # another object whenever `running` or its rows changed: key of what memos derive from them
     running_since: tuple[object, frozenset[int]]  # the mark before, and the jobs that changed since; None: all of them
-    fixed_mark: object  # the same for nodes, partitions and reservations
+    fixed_mark: object  # the same for what nodes are, and partitions
 
     @classmethod
     def empty(cls) -> Snapshot:
@@ -140,7 +140,6 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             changes["counted"] = delta.counted
         if delta.reservations is not None:
             changes["reservations"] = delta.reservations
-            changes["fixed_mark"] = object()
         return msgspec.structs.replace(result, **changes)
 
     def noted(self, plan: Plan) -> Snapshot:
@@ -184,7 +183,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             ]
             extra = told.values()
             columns = build([*kept, *extra])
-        changes: dict[str, object] = {"columns": columns, "fixed_mark": object(), "config": config or self.config}
+        changes: dict[str, object] = {"columns": columns, "config": config or self.config}
         if columns.names != self.columns.names or columns.cpus is not self.columns.cpus:
             running = {job_id: self._running(each.job, columns) for job_id, each in self.running.items()}
             on_node: dict[int, dict[int, Hold]] = {}
