@@ -56,7 +56,7 @@ class Room:
 class Writer(msgspec.Struct, frozen=True):
     """The run that writes."""
 
-    epoch: str = ""  # tells it from one of the same number in another life of the database; empty: not known
+    epoch: str = ""  # tells it from one of the same number in another life of the database; empty: no run of now
     appends: bool = False  # to what earlier runs of its job wrote
 
 
@@ -106,9 +106,8 @@ class Shelf:
     def _take(self, key: RunKey, rank: int, piece: Output, writer: Writer) -> tuple[int, bool]:
         job = self._job(key.job_id)
         name = f"{key.restarts}.{rank}.{piece.stream}"
-        if not any(
-            name.startswith(f"{key.restarts}.") and writer.epoch in ("", stream.epoch)
-            for name, stream in job.streams.items()
+        if writer.epoch and not any(
+            name.startswith(f"{key.restarts}.") and writer.epoch == stream.epoch for name, stream in job.streams.items()
         ):
             self._begin(key, job, writer)
         stream = job.streams.get(name)

@@ -164,7 +164,7 @@ OF_STDOUT, OF_STDERR, OF_STEP = "stdout", "stderr", "step"
 """The batch script's own, with stderr where that goes there too; its stderr, where that is another file; a step's."""
 MOST_OUTPUT = 1 << 16
 """Bytes of output in a frame."""
-_LONGEST_PATH = 1 << 14
+_LONGEST_PATH = 1 << 12
 
 
 def encode_output(output: Output) -> bytes:

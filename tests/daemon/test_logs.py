@@ -15,6 +15,7 @@ from slurmbridge.daemon.output_shelf import Shelf
 from slurmbridge.daemon.outputs import Outputs
 from slurmbridge.model.capabilities import VIRTUAL_NODES, Capabilities
 from slurmbridge.model.pods import Manifest, PodTemplate
+from slurmbridge.model.retention import Retention, Span
 from slurmbridge.model.run import RunKey
 from slurmbridge.wire.supervisor import OF_STDERR, OF_STDOUT, OF_STEP, Output
 from tests.daemon.controlled import CONF, Site
@@ -228,12 +229,27 @@ def test_what_is_kept_outlives_the_daemon_and_the_jobs_place_in_memory(tmp_path:
     on_site(tmp_path, scenario)
 
 
-def test_it_goes_with_the_record_of_its_job_or_after_a_month(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_with_the_record_of_its_run(tmp_path: Path) -> None:
+    async def scenario(site: Site) -> None:
+        memory = site.controller.memory
+        memory.config = replace(memory.config, retention=Retention(jobs=Span(1, "hours")))
+        old, _ = await sbatch(site, "")
+        await write(site, old, b"out\n", over=True)
+        await site.advance(3 * 3600, step=600)
+        young, _ = await sbatch(site, "")
+        await write(site, young, b"out\n", over=True)
+        site.controller.purge()
+        assert await site.controller.retaining.forget() == 1
+        assert [path.name for path in (tmp_path / "output").iterdir()] == [str(young)]
+
+    on_site(tmp_path, scenario)
+
+
+def test_it_goes_a_month_after_the_last_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(site: Site) -> None:
         purged, _ = await sbatch(site, "")
         await write(site, purged, b"out\n", over=True)
         await site.advance(20)
-        site.config = replace(site.config)
         forgotten = tmp_path / "output" / str(purged)
         await site.controller.retaining.forget()
         assert forgotten.exists()

@@ -135,6 +135,14 @@ def test_a_job_of_the_same_number_in_another_life_of_the_database_begins_anew(tm
     assert (text(kept), len(kept.files(7))) == (b"new", 1)
 
 
+def test_a_late_word_of_a_run_that_is_over_takes_nothing_from_the_next(tmp_path: Path) -> None:
+    kept, second = shelf(tmp_path), RunKey(7, 1)
+    kept.take(second, 0, piece(b"second"), Writer(epoch="2"))
+    kept.take(FIRST, 0, piece(b"late", lost=0))
+    kept.take(second, 0, piece(b" run", 6, lost=0), Writer(epoch="2"))
+    assert text(kept, "1.0.0") == b"second run"
+
+
 def test_folders_are_their_daemons_alone_and_go_when_nobody_needs_them(tmp_path: Path) -> None:
     kept = shelf(tmp_path)
     kept.take(FIRST, 0, piece(b"a", lost=0))
