@@ -86,14 +86,16 @@ def charged(snapshot: Snapshot, runs: Runs, pool_of_node: Ints, number: int) -> 
 Amounts = NDArray[np.float64] | Ints
 
 
-class _Free(NamedTuple):
+class Free(NamedTuple):
+    """What each node has, or would have; `milli`: thousandths of its devices."""
+
     cpus: Amounts
     memory: Amounts
     milli: Amounts
     idle: Bools
 
 
-def _meeting(floor: Sequence[int], free: _Free) -> Bools:
+def _meeting(floor: Sequence[int], free: Free) -> Bools:
     """Nodes that have what a floor asks."""
     able: Bools = free.cpus >= floor[CPUS]
     if floor[MEMORY]:
@@ -182,28 +184,32 @@ class Victims:
     def __len__(self) -> int:
         return len(self.cost)
 
-    def reaching(self, room: Room, devices: Ints, floor: Sequence[int], allowed: Bools) -> Bools:
-        """Nodes that could have what `floor` asks if all the allowed ones were gone; some of them may turn out not to.
+    def least_of(self, queues: int) -> NDArray[np.float64]:
+        """By resource and queue, the least that one counts for that may be reclaimed; inf where there is none."""
+        least = np.full((3, queues), np.inf)
+        some = self.alive & self.reclaimable
+        for resource in range(3):
+            np.minimum.at(least[resource], self.leaf[some], self.charge[some, resource])
+        return least
 
-        `devices`: thousandths of devices that are free on each.
-        """
-        free = self._free_without(room, devices, allowed)
+    def reaching(self, free: Free, floor: Sequence[int]) -> Bools:
+        """Nodes that could have what `floor` asks with so much free; some of them may turn out not to."""
         return self.columns.usable & _meeting(floor, free)
 
     def could_have(self, room: Room, devices: Ints, floors: Ints, allowed: Bools) -> Bools:
         """Of many floors at once, those that enough nodes could meet."""
         usable = self.columns.usable
-        every = self._free_without(room, devices, allowed)
-        free = _Free(every.cpus[usable], every.memory[usable], every.milli[usable], every.idle[usable])
+        every = self.free_without(room, devices, allowed)
+        free = Free(every.cpus[usable], every.memory[usable], every.milli[usable], every.idle[usable])
         enough = [np.count_nonzero(_meeting(floor, free)) >= max(floor[NODES], 1) for floor in floors.tolist()]
         return np.array(enough, dtype=np.bool_)
 
-    def _free_without(self, room: Room, devices: Ints, allowed: Bools) -> _Free:
-        """What each node would have if all the allowed ones were gone."""
+    def free_without(self, room: Room, devices: Ints, allowed: Bools) -> Free:
+        """What each node would have if all the allowed ones were gone. `devices`: thousandths of devices that are free on each."""
         size = self.columns.count
         some, parts = np.flatnonzero(allowed[self._of]), np.flatnonzero(allowed[self._device_of])
         row, device_row = self._row[some], self._device_row[parts]
-        return _Free(
+        return Free(
             room.cpus + np.bincount(row, weights=self._cpus[some], minlength=size),
             room.memory + np.bincount(row, weights=self._memory[some], minlength=size),
             devices + np.bincount(device_row, weights=self._device_milli[parts], minlength=size),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -28,19 +29,21 @@ def entries(walk: Walk, market: Market, rules: Rules, payers: Payers, could_move
     queued, number = walk.memo.queued, market.pool.number
     found = np.zeros(len(walk.groups), dtype=np.bool_)
     if queued.has_quotas:
-        leaves = queued.leaves[number][walk.groups]
+        groups, of_group = np.unique(walk.groups, return_inverse=True)
+        leaves, asked = queued.leaves[number][groups], queued.vectors[groups]
         left = np.array(market.shares) - np.array(market.ledger.allocated)
-        asked = queued.vectors[walk.groups]
         places = np.flatnonzero((leaves >= 0) & (asked <= left[leaves] + TOLERANCE).all(axis=1))
-        asked, leaves, groups = asked[places], leaves[places], walk.groups[places]
+        asked, leaves, inside = asked[places], leaves[places], groups[places]
         useful = _paid_for(leaves, asked, payers)
         movable = np.flatnonzero(
-            ~useful & ~queued.firm[groups] & (asked[:, 2] > 0) & (asked[:, 2] <= free_devices(market))
+            ~useful & ~queued.firm[inside] & (asked[:, 2] > 0) & (asked[:, 2] <= free_devices(market))
         )
         if len(movable):
-            shapes, of_shape = np.unique(walk.memo.places.shapes[groups[movable]], return_inverse=True)
+            shapes, of_shape = np.unique(walk.memo.places.shapes[inside[movable]], return_inverse=True)
             useful[movable] = could_move(shapes)[of_shape]
-        found[places[useful]] = True
+        gains = np.zeros(len(groups), dtype=np.bool_)
+        gains[places[useful]] = True
+        found = gains[of_group]
     if rules.enabled:
         preempts = np.array([rules.preempts(qos, partitions) for qos, partitions in queued.of_sort], dtype=np.bool_)
         found |= preempts[queued.sorts[walk.groups]]
@@ -48,17 +51,14 @@ def entries(walk: Walk, market: Market, rules: Rules, payers: Payers, could_move
 
 
 def _paid_for(leaves: Ints, asked: NDArray[np.float64], payers: Payers) -> Bools:
-    """Whether any queue could give something for the least that is asked for in a leaf."""
-    wanted = (asked > 0) @ np.array([1, 2, 4])
-    keys, of_key = np.unique(leaves * 8 + wanted, return_inverse=True)
-    least = np.full((len(keys), 3), np.inf)
-    np.minimum.at(least, of_key, asked)
-    found = [
-        bool(payers.of(key // 8, (cpus, memory, gpus)).any())
-        for key, (cpus, memory, gpus) in zip(keys.tolist(), least.tolist(), strict=True)
-    ]
-    paid: Bools = np.array(found, dtype=np.bool_)[of_key]
-    return paid
+    """Whether any queue could give something for what is asked for in a leaf."""
+    found = np.zeros(len(leaves), dtype=np.bool_)
+    order = np.argsort(leaves, kind="stable")
+    edges = [*np.flatnonzero(np.diff(leaves[order], prepend=-1)).tolist(), len(order)]
+    for begin, end in itertools.pairwise(edges):
+        mine = order[begin:end]
+        found[mine] = payers.some(int(leaves[mine[0]]), asked[mine])
+    return found
 
 
 def free_devices(market: Market) -> float:

@@ -138,6 +138,7 @@ class GivingWay:
         def could_move(numbers: Ints) -> Bools:
             return maker.could_have([shapes[number] for number in numbers.tolist()], self._movable_of(market, maker))
 
+        self._payers(market).runs_are(maker.victims.least_of(len(market.pool.tree)))
         among = gains.entries(self.walk, market, self.rules, self._payers(market), could_move)
         if not among.any():
             return
@@ -173,6 +174,8 @@ class GivingWay:
         return may_go and self._consolidate(market, maker, leaf, place, ask)
 
     def _reclaim(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector, may_go: bool) -> bool:
+        if not self._payers(market).any(leaf, ask):
+            return False
         each, view = self.walk.waiting(place), self.walk.view(place)
         kind: tuple[object, ...] = "reclaim", leaf, may_go, _wanted(ask)
         job = self._with_priority(place) if self.rules.enabled else None
@@ -276,6 +279,8 @@ class GivingWay:
         key = each.shape.number, view.number
         if not ask[2] or free < ask[2] - TOLERANCE or key in self._unmovable or not self._inside(market, leaf, ask):
             return False
+        if maker.is_hopeless(each, view, self._kind("consolidate")):
+            return False
         allowed = self._movable_of(market, maker)
 
         def rule(victims: Sequence[Victim], placement: Placement | None) -> bool:
@@ -285,6 +290,11 @@ class GivingWay:
         if found is None or found.cost > self._worth(each, view, ask):
             return False
         if not self._inside(market, leaf, self._amount(market, found.placement)):
+            return False
+        stuck = [victim.place for victim in found.victims if self._elsewhere(victim.running) is None]
+        if stuck:
+            allowed[stuck] = False  # room elsewhere only shrinks
+            self._unmovable.add(key)
             return False
         mark = self.session.mark()
         start = maker.take(found, each, view)
@@ -314,6 +324,16 @@ class GivingWay:
 
     def _other_place(self, running: Running, start: float) -> Placement | None:
         """Promise a run that is ended another place, in one pool; None: there is none."""
+        found = self._elsewhere(running)
+        if found is None:
+            return None
+        again, view, placement = found
+        self.session.horizon.promise(again.job.job_id, start, self.session.fate(again, view).length, placement)
+        self.session.promised_to(again.job.job_id)
+        return placement
+
+    def _elsewhere(self, running: Running) -> tuple[Waiting, PartitionView, Placement] | None:
+        """Where a run could begin again now, beside what it has."""
         job, places = running.job, self.walk.memo.places
         again = begun_again(job, self.walk.snapshot.shapes)
         for name in job.spec.partitions:
@@ -322,9 +342,7 @@ class GivingWay:
                     continue
                 found = self.session.attempt(again, view)
                 if isinstance(found, Placement):
-                    self.session.horizon.promise(job.job_id, start, self.session.fate(again, view).length, found)
-                    self.session.promised_to(job.job_id)
-                    return found
+                    return again, view, found
         return None
 
     # ---- what was found ----

@@ -15,6 +15,7 @@ from slurmbridge.sched.market import Market
 from slurmbridge.sched.queues import TOLERANCE, Vector, plus
 
 Floats = NDArray[np.float64]
+_BITS = np.array([1, 2, 4])
 
 
 class Payers:
@@ -29,6 +30,13 @@ class Payers:
         self._bound = np.minimum(_table(tree.limit), np.maximum(quota, shares)) + TOLERANCE  # see `allocatable`
         self._quota = quota + TOLERANCE
         self._above, self._over = self._held > self._bound, self._held > self._quota
+        self._known: dict[int, dict[tuple[int, int], bool]] = {}  # by leaf: see `_gives`
+        self.runs_are(np.zeros((3, self._size)))
+
+    def runs_are(self, least: Floats) -> None:
+        """By resource and queue, the least that a run which may be taken counts for; inf: there is none."""
+        self._least, self._has_runs = least, np.isfinite(least[0])
+        self._known.clear()
 
     @property
     def any_above(self) -> bool:
@@ -37,6 +45,7 @@ class Payers:
 
     def changed(self, leaf: int) -> None:
         """What a leaf and the queues above it hold is not what it was."""
+        self._known.clear()
         for queue in self._market.pool.tree.paths[leaf]:
             held = self._held[:, queue] = self._market.ledger.allocated[queue]
             self._above[:, queue], self._over[:, queue] = held > self._bound[:, queue], held > self._quota[:, queue]
@@ -57,6 +66,58 @@ class Payers:
                 kept &= inside | (lost <= 0) | np.isinf(quota[theirs]) | (left >= quota[theirs])
         found[places] = kept
         return found
+
+    def some(self, leaf: int, asks: Floats) -> Bools:
+        """By chunk of one leaf (rows of `asks`): whether there may be a run that can be taken for it.
+
+        Where `among` finds one this is true; where it is not, nobody needs to look at runs.
+        """
+        found = np.zeros(len(asks), dtype=np.bool_)
+        wanted = (asks > 0) @ _BITS
+        for queue in self._market.pool.tree.paths[leaf]:
+            inside = self._held[:, queue] + asks <= self._quota[:, queue]
+            bits = wanted + inside @ (8 * _BITS)
+            for key in np.unique(bits[~found]).tolist():
+                if self._gives(leaf, queue, key):
+                    found |= bits == key
+        return found
+
+    def any(self, leaf: int, ask: Vector) -> bool:
+        """The same for one chunk."""
+        wanted = sum(1 << resource for resource in range(3) if ask[resource] > 0)
+        for queue in self._market.pool.tree.paths[leaf]:
+            held, quota = self._held[:, queue].tolist(), self._quota[:, queue].tolist()
+            inside = sum(8 << resource for resource in range(3) if held[resource] + ask[resource] <= quota[resource])
+            if self._gives(leaf, queue, wanted + inside):
+                return True
+        return False
+
+    def _gives(self, leaf: int, queue: int, bits: int) -> bool:
+        """Whether a queue that parts from the leaf at `queue` may give. `bits`: the resources that are asked for, and those of
+        which `queue` stays inside its quota.
+        """
+        known = self._known.setdefault(leaf, {})
+        found = known.get((queue, bits))
+        if found is None:
+            found = known[queue, bits] = self._would_give(leaf, queue, bits)
+        return found
+
+    def _would_give(self, leaf: int, queue: int, bits: int) -> bool:
+        mine, theirs = self._partings.of(leaf)
+        some = np.flatnonzero(self._has_runs & (mine == queue))
+        parts, least = theirs[some], self._least[:, some]
+        held, quota = self._held[:, parts], self._quota[:, parts]
+        gives, keeps = np.zeros(len(some), dtype=np.bool_), np.ones(len(some), dtype=np.bool_)
+        for resource in range(3):
+            if not bits >> resource & 1:
+                continue
+            gives |= self._above[resource, parts]
+            if bits >> resource & 8:
+                gives |= self._over[resource, parts]
+            else:
+                left = held[resource] - least[resource] + 2 * TOLERANCE
+                keeps &= (least[resource] <= 0) | np.isinf(quota[resource]) | (left >= quota[resource])
+        return bool((gives & keeps).any())
 
     def of(self, leaf: int, ask: Vector) -> Bools:
         """By queue: whether its work may be taken for a chunk of this size. What a smaller one may not take, it may not."""

@@ -1,0 +1,53 @@
+"""Whether anybody could pay is told quickly, and never denied where the rules find a run that may be taken."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from slurmbridge.cli.bench.cycles import Planned
+from slurmbridge.sched.evictable import Victims, charged
+from slurmbridge.sched.market import Market, markets
+from slurmbridge.sched.memo import refreshed
+from slurmbridge.sched.payers import Payers
+from slurmbridge.sched.pending import NO_CODE
+from slurmbridge.sim.clusters import SCENARIOS, Size, build
+
+SIZE = Size(nodes=24, gpus_per_node=8, queues=12, pending=150, running=80)
+ASKS = [
+    (cpus, memory, gpus) for cpus in (0.0, 6.0, 96.0) for memory in (0.0, 98304.0) for gpus in (0.0, 0.4, 1.0, 16.0)
+]
+
+
+def at_work(scenario: str) -> tuple[Market, Victims]:
+    """The pool and its runs after two cycles."""
+    planned = Planned(build(SIZE, scenario))
+    planned.full()
+    planned.settle(1)
+    snapshot = planned.snapshot
+    memo = refreshed(planned.memo, snapshot, snapshot.config)
+    (market,) = markets(snapshot, memo, snapshot.pending.states(planned.now) == NO_CODE)
+    assert memo.rules is not None
+    pool = charged(snapshot, memo.runs, memo.queued.pool_of_node, 0)
+    return market, Victims(snapshot, memo.runs, planned.now, rules=memo.rules, pool=pool)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_where_a_run_may_be_taken_somebody_could_pay(scenario: str) -> None:
+    market, victims = at_work(scenario)
+    payers, tree = Payers(market), market.pool.tree
+    payers.runs_are(victims.least_of(len(tree)))
+    leaves = [queue for queue in range(len(tree)) if not tree.children[queue]]
+    told: list[bool] = []
+    for _ in range(3):
+        for leaf in leaves:
+            quick = payers.some(leaf, np.array(ASKS)).tolist()
+            assert quick == [payers.any(leaf, ask) for ask in ASKS]
+            for ask, could in zip(ASKS, quick, strict=True):
+                found = payers.among(leaf, ask, victims.leaf, victims.charge) & victims.reclaimable
+                assert could or not found.any()
+                told.append(could)
+        heavy = max(leaves, key=lambda leaf: market.ledger.allocated[leaf][2])
+        market.ledger.add(heavy, (24.0, 196608.0, 2.0), True, -1)
+        payers.changed(heavy)
+    assert len(set(told)) == 2
