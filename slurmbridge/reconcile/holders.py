@@ -4,7 +4,7 @@ A slot is a device as the planner calls it; its holder is a pod that owns a real
 is wanted and what is seen give what is to be done, so that a crash between any two actions is nothing special. The rules:
 
 - A holder is made when a run wants a part of its slot, and removed when no run wants one and no pod with a part may run.
-- Nobody gets a part before the holder has said which device it has.
+- Nobody gets a part before the holder has said which device it has, and runs.
 - A slot whose holder is going or gone has no new sharers; those that are there have lost their device and have to end at
   once. Only then is the holder's end hastened, or another made: a later one may be given another device.
 """
@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from slurmbridge.reconcile.observed import SeenPod
+from slurmbridge.reconcile.observed import Life, SeenPod
 from slurmbridge.reconcile.trouble import Patience, Trouble, next_look, trouble_of
 
 AGAIN_S = 1.0
@@ -33,6 +33,12 @@ class SeenHolder(msgspec.Struct, frozen=True, kw_only=True):
     def is_firm(self) -> bool:
         """Whether the device is its own, and will be."""
         return not self.pod.is_deleting and not self.pod.is_dead
+
+    @property
+    def may_be_shared(self) -> bool:
+        """Whether runs may begin with its device. A kubelet that is begun anew turns away what does not run yet, and may lend
+        the device to another."""
+        return self.is_firm and bool(self.device) and self.pod.life is Life.RUNNING
 
 
 class CreateHolder(msgspec.Struct, frozen=True):
@@ -76,10 +82,10 @@ def hold(
         return _parting(holder, is_wanted=is_wanted, is_shared=bool(sharers), now=now, since=since, patience=patience)
     if not is_wanted and not sharers:
         return Held(action=DeleteHolder(pod.name, pod.uid))
-    if holder.device:
-        is_another = any(device != holder.device for device in sharers)
-        lost = "its device is not the one that is held for it any more" if is_another else ""
-        return Held(device="" if lost else holder.device, lost=lost)
+    if holder.device and any(device != holder.device for device in sharers):
+        return Held(lost="its device is not the one that is held for it any more")
+    if holder.may_be_shared:
+        return Held(device=holder.device)
     if sharers:
         return Held()  # it is told anew after a restart of its node; the device stayed its own
     return Held(trouble=trouble_of([pod], now, patience), look=next_look([pod], now, patience))

@@ -39,6 +39,15 @@ def test_nobody_has_a_part_before_the_holder_has_said_which_device_it_has() -> N
     assert held(FIRM, wanted=True) == Held(device="GPU-1")
 
 
+def test_nobody_has_a_part_before_the_holder_runs() -> None:
+    """Its kubelet may be begun anew, turn it away and lend the device to another."""
+    starting = with_pod(life=Life.WAITING)
+    assert not held(starting, wanted=True, now=1.0).device and not starting.may_be_shared
+    assert held(starting, wanted=True, now=Patience().start + 1).trouble is not None
+    assert held(starting, sharers=("GPU-1",)) == Held()
+    assert held(starting, sharers=("GPU-2",)).lost
+
+
 def test_a_second_sharer_gets_the_same_device() -> None:
     assert held(FIRM, wanted=True, sharers=("GPU-1",)).device == "GPU-1"
 

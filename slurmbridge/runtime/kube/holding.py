@@ -280,7 +280,7 @@ class Holding:
     def _device(self, slot: Slot) -> str:
         """That of a slot that one more may share; empty: nobody may now."""
         found = self._holder(slot)
-        if found is None or not found.is_firm or not found.device:
+        if found is None or not found.may_be_shared:
             return ""
         others = (device for key in self._sharers.get(slot, ()) for place, device in self._shares[key] if place == slot)
         return found.device if all(device == found.device for device in others) else ""

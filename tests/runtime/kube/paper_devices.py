@@ -38,6 +38,7 @@ class DeviceBench(KubeBench):
     def __init__(self, paper: Paper, connect: Callable[[], Any], gpus: int) -> None:
         super().__init__(paper, connect)
         self.owners = {(node, f"GPU-{node}-{place}"): "" for node in ("n1", "n2") for place in range(gpus)}
+        self.holders_run = True
         self._admitted: set[str] = set()
         self.pace = Pace()
         self.wrong: list[str] = []
@@ -100,13 +101,15 @@ class DeviceBench(KubeBench):
             self._supervisors[pod["metadata"]["uid"]] = asyncio.create_task(self._pod(who))
         elif "slurmbridge.io/role" in labels:
             told = {"name": "tell", "state": {"terminated": {"exitCode": 0, "message": given[0][1]}}}
-            self.paper.status(name, phase="Running", startTime="2026-01-01T00:00:00Z", initContainerStatuses=[told],
-                              containerStatuses=[{"name": "device", "state": {"running": {}}}])  # fmt: skip
+            self.paper.status(name, phase="Pending", startTime="2026-01-01T00:00:00Z", initContainerStatuses=[told])
         else:
             self.paper.run(name)
 
     def _keep(self, name: str, pod: Object) -> None:
-        """One that heeds no signal: it goes when its time is over."""
+        """One that heeds no signal: it runs, and goes when its time is over."""
+        if self.holders_run and pod.get("status", {}).get("phase") == "Pending":
+            self.paper.status(name, phase="Running", containerStatuses=[{"name": "device", "state": {"running": {}}}])
+            return
         grace = pod["metadata"].get("deletionGracePeriodSeconds")
         if grace is not None and grace <= 2:
             self.paper.status(name, phase="Failed", containerStatuses=[])

@@ -10,6 +10,18 @@ from tests.runtime.kube.paper_devices import FOREVER, DeviceBench, run
 from tests.runtime.kube.test_runtime import TICK_S
 
 
+def test_a_run_waits_for_the_holder_of_its_device_to_run() -> None:
+    async def rule(bench: DeviceBench) -> None:
+        bench.holders_run = False
+        bench.part(1, 0)
+        await bench.pass_time(0.5, lambda: bool(bench.shared(1)))
+        assert bench.holders() and not bench.shared(1)
+        bench.holders_run = True
+        await bench.started(1)
+
+    run(rule)
+
+
 def test_two_halves_of_a_slot_are_one_device_and_another_slot_is_another() -> None:
     async def rule(bench: DeviceBench) -> None:
         bench.part(1, 0)
