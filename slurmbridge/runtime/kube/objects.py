@@ -200,8 +200,15 @@ class Listing(Struct, Generic[T], frozen=True, kw_only=True):
     items: tuple[T, ...] | None = None
 
 
+class Seen(Struct, Generic[T], frozen=True, kw_only=True):
+    """A line of a watch as nearly all of them are: with an object of the kind that is watched."""
+
+    type: str = ""
+    object: T
+
+
 class Event(Struct, frozen=True, kw_only=True):
-    """A line of a watch; what `object` is depends on the type."""
+    """Any line of a watch; what `object` is depends on the type."""
 
     type: str = ""  # ADDED, MODIFIED, DELETED, BOOKMARK, ERROR
     object: msgspec.Raw = msgspec.Raw(b"{}")

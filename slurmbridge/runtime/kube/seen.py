@@ -16,7 +16,7 @@ from slurmbridge.manifest.pod_devices import Slot
 from slurmbridge.model.run import RunKey
 from slurmbridge.reconcile.holders import SeenHolder
 from slurmbridge.reconcile.observed import Life, NodeState, SeenPod, SeenService
-from slurmbridge.runtime.kube.objects import ContainerStatus, Meta, Node, Object, PodSpec, PodStatus
+from slurmbridge.runtime.kube.objects import ContainerStatus, Meta, Node, Object, PodStatus, Struct
 
 NO_RUN = RunKey(0, 0)
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
@@ -28,11 +28,17 @@ class HeldMeta(Meta, frozen=True, kw_only=True):
     finalizers: tuple[str, ...] = ()
 
 
+class OnNode(Struct, frozen=True, kw_only=True):
+    """Of the spec all that is not known before: we made it."""
+
+    node_name: str = ""
+
+
 class RunPod(Object, frozen=True, kw_only=True):
     """A pod with what is looked at in our own ones only."""
 
     metadata: HeldMeta = HeldMeta()
-    spec: PodSpec = PodSpec()
+    spec: OnNode = OnNode()
     status: PodStatus = PodStatus()
 
 

@@ -20,7 +20,7 @@ import msgspec
 from slurmbridge.runtime.kube.api import Api, Stream
 from slurmbridge.runtime.kube.faults import ApiFault, Backoff, Kind, Status, from_status
 from slurmbridge.runtime.kube.mirror import Change, Mirror
-from slurmbridge.runtime.kube.objects import Event, Listing, Object, T
+from slurmbridge.runtime.kube.objects import Event, Listing, Object, Seen, T
 
 PAGE = 1000
 WATCH = (240, 480)
@@ -43,7 +43,7 @@ class Follower(Generic[T]):
         self._selected = {key: text for key, text in (("labelSelector", labels), ("fieldSelector", fields)) if text}
         self._page_decoder: msgspec.json.Decoder[Listing[T]] = msgspec.json.Decoder(Listing[kind])  # type: ignore[valid-type]
         self._item_decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(kind)
-        self._event_decoder = msgspec.json.Decoder(Event)
+        self._line_decoder: msgspec.json.Decoder[Seen[T]] = msgspec.json.Decoder(Seen[kind])  # type: ignore[valid-type]
         self._backoff, self._chance = backoff, chance
         self._stop, self._listed = threading.Event(), threading.Event()
         self._stream: Stream | None = None
@@ -126,19 +126,31 @@ class Follower(Generic[T]):
                     changes: list[Change[T]] = []
                     try:
                         for line in lines:
-                            changes += self._take(self._event_decoder.decode(line))
+                            changes += self._take(line)
                     finally:
                         self._tell(changes)
             finally:
                 with self._lock:
                     self._stream = None
 
-    def _take(self, event: Event) -> list[Change[T]]:
-        match event.type:
+    def _take(self, line: bytes) -> list[Change[T]]:
+        try:
+            seen = self._line_decoder.decode(line)
+        except msgspec.ValidationError:
+            return self._take_other(line)
+        match seen.type:
             case "ADDED" | "MODIFIED":
-                return self.mirror.put(self._item_decoder.decode(event.object))
+                return self.mirror.put(seen.object)
             case "DELETED":
-                return self.mirror.remove(self._item_decoder.decode(event.object))
+                return self.mirror.remove(seen.object)
+        return self._take_other(line)
+
+    def _take_other(self, line: bytes) -> list[Change[T]]:
+        """One whose object need not be of the kind that is watched."""
+        event = msgspec.json.decode(line, type=Event)
+        match event.type:
+            case "ADDED" | "MODIFIED" | "DELETED":
+                self._item_decoder.decode(event.object)  # tells what is wrong with it
             case "BOOKMARK":
                 self.mirror.bookmark(msgspec.json.decode(event.object, type=Object).metadata.resource_version)
                 return []
