@@ -16,6 +16,7 @@ import pytest
 import yaml
 from cluster.driver import Cluster
 from cluster.images import BUSYBOX
+from cluster.places import ClusterError
 from cluster.pods import Namespace, manifest, namespace
 from cluster.processes import wait_until
 
@@ -284,8 +285,45 @@ def test_figures_come_through_the_service_and_tell_of_no_request_that_was_forbid
 def test_doctor_finds_nothing_wrong_in_the_daemon_s_pod(site: Site) -> None:
     words = ["--state=/var/lib/slurmbridge/state", f"--namespace={site.jobs.name}", "--site=/etc/slurmbridge/site.yaml"]
     found = json.loads(site.release.run("slurmbridge", "doctor", "--kube", "--json", *words))
-    print(json.dumps(found, indent=1))
     assert [each for each in found["findings"] if each["level"] == "error"] == []
+
+
+def test_people_in_pods_of_their_own_are_brought_to_the_daemon_by_an_agent(site: Site) -> None:
+    """As docs/how-to/kubernetes.md has it: enrolled by the daemon, in a secret that the daemon cannot read again."""
+    agent = {"secret": "login-agent", "nodeSelector": {"kubernetes.io/hostname": site.cluster.nodes[0]}}
+    values = {**site.values, "login": {**site.values["login"], "agent": agent}}
+    words = ("agent-credentials", "login", "--manifest=login-agent", "--state=/var/lib/slurmbridge/state")
+    secret = site.release.run("slurmbridge", *words)
+    site.cluster.kubectl(f"--namespace={site.release.namespace}", "apply", "--filename=-", text=secret)
+    before = site.daemon_uid()
+    site.release.upgrade(values)
+    await_daemon(site, before)
+    names = site.release.get("pod", site.release.pod)["spec"]["containers"]
+    assert [each["name"] for each in names] == ["daemon"]
+
+    def type_in(text: str) -> str:
+        place = (
+            "exec",
+            f"deployment/{site.release.name}-login",
+            "--container=login",
+            "--",
+            "su",
+            "-",
+            "alice",
+            "-c",
+            text,
+        )
+        return site.release.kubectl(*place, within=120)
+
+    assert type_in("id -u; sinfo -h -o %D").split()[0] == str(ALICE)
+    job = int(type_in("sbatch --parsable --mem=48 --wrap='id -u'"))
+    site.await_state(job, "COMPLETED")
+    assert site.output(job).strip() == str(ALICE)
+    assert type_in("srun --mem=48 hostname").strip() in site.cluster.nodes
+    with pytest.raises(ClusterError, match="rules nothing here"):  # root there rules nothing
+        root = ("exec", f"deployment/{site.release.name}-login", "--container=login", "--", "scontrol", "shutdown")
+        site.release.kubectl(*root)
+    site.release.upgrade(site.values)
 
 
 def test_a_release_that_is_gone_leaves_its_records_and_comes_back_with_them(site: Site) -> None:

@@ -14,6 +14,7 @@ import yaml
 
 from k8s.gotemplate import Wrong
 from k8s.render import CHART, main, objects, values_of
+from slurmbridge.cli.main import main as main_command
 from slurmbridge.cli.main import up
 from slurmbridge.daemon.configuration import read_fleet
 from slurmbridge.manifest.rights import RIGHTS, Where, rules
@@ -21,7 +22,8 @@ from slurmbridge.manifest.rights import RIGHTS, Where, rules
 PLAIN: dict[str, Any] = {}
 FULL: dict[str, Any] = yaml.safe_load((CHART / "ci/full-values.yaml").read_text())
 QUIET: dict[str, Any] = yaml.safe_load((CHART / "ci/quiet-values.yaml").read_text())
-CASES = pytest.mark.parametrize("values", [PLAIN, FULL, QUIET], ids=["plain", "full", "quiet"])
+AGENT: dict[str, Any] = yaml.safe_load((CHART / "ci/agent-values.yaml").read_text())
+CASES = pytest.mark.parametrize("values", [PLAIN, FULL, QUIET, AGENT], ids=["plain", "full", "quiet", "agent"])
 CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding"}
 
 
@@ -122,6 +124,49 @@ def test_people_get_a_container_only_where_it_is_asked_for_and_cannot_replace_th
     assert login["env"] == container(FULL)["env"]
 
 
+def test_with_an_agent_people_are_in_pods_of_their_own_and_never_see_its_credentials() -> None:
+    assert [each["name"] for each in pod(AGENT)["containers"]] == ["daemon"]
+    spec = one(AGENT, "Deployment")["spec"]["template"]["spec"]
+    assert not spec["automountServiceAccountToken"] and "serviceAccountName" not in spec
+    agent, login = spec["containers"]
+    mounts = {each["name"]: {mount["name"]: mount for mount in each["volumeMounts"]} for each in (agent, login)}
+    assert "credentials" in mounts["agent"] and "credentials" not in mounts["login"]
+    assert "readOnly" not in mounts["agent"]["run"] and mounts["login"]["run"]["readOnly"]
+    assert agent["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert login["securityContext"] == container(FULL, "login")["securityContext"]
+    assert {volume["name"] for volume in spec["volumes"]} == {name for each in mounts.values() for name in each}
+    (secret,) = [volume["secret"] for volume in spec["volumes"] if "secret" in volume]
+    assert secret == {"secretName": "login-agent", "defaultMode": 0o400}
+
+
+def test_the_agent_is_started_with_words_that_it_knows_and_finds_the_daemon() -> None:
+    agent = one(AGENT, "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    words = dict(word.split("=", 1) for word in agent["args"])
+    known = {name for option in main_command.commands["agent"].params for name in option.opts}
+    assert "slurmbridge agent" in agent["command"][2] and words.keys() <= known
+    host, _, port = words["--daemon"].rpartition(":")
+    service = one(AGENT, "Service")
+    assert host == f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
+    assert int(port) in [each["port"] for each in service["spec"]["ports"] if each["targetPort"] == "remote"]
+    assert f"--remote=0.0.0.0:{port}" in container(AGENT)["args"]
+
+
+def test_no_login_pod_is_taken_for_the_daemon_s() -> None:
+    labels = one(AGENT, "Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert one(AGENT, "Deployment")["spec"]["selector"]["matchLabels"] == labels
+    for selector in (
+        one(AGENT, "Service")["spec"]["selector"],
+        one(AGENT, "StatefulSet")["spec"]["selector"]["matchLabels"],
+    ):
+        assert not selector.items() <= labels.items()
+
+
+def test_nobody_comes_in_from_afar_unless_that_is_asked_for() -> None:
+    assert not [word for word in container(FULL)["args"] if word.startswith("--remote")]
+    opened = {"remote": {"enabled": True, "port": 7000}}
+    assert "--remote=0.0.0.0:7000" in container(opened)["args"] and not of_kind(opened, "Deployment")
+
+
 @CASES
 def test_what_is_mounted_is_a_volume_and_is_in_the_configuration(values: dict[str, Any]) -> None:
     spec = pod(values)
@@ -208,6 +253,8 @@ WRONG = [
     ({"site": {"partition": {}}}, "values.site.partition is not known"),
     ({"login": {"enabled": "yes"}}, "values.login.enabled"),
     ({"login": {"command": []}}, "values.login.command"),
+    ({"login": {"agent": {"replicas": -1}}}, "values.login.agent.replicas"),
+    ({"remote": {"port": 0}}, "values.remote.port"),
     ({"metrics": {"serviceMonitor": {"interval": "often"}}}, "values.metrics.serviceMonitor.interval"),
     ({"nothing": 1}, "values.nothing is not known"),
 ]

@@ -7,6 +7,11 @@ app.kubernetes.io/name: slurmbridge
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 
+{{- define "slurmbridge.loginSelector" -}}
+app.kubernetes.io/name: slurmbridge-login
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
 {{- define "slurmbridge.labels" -}}
 {{ include "slurmbridge.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
