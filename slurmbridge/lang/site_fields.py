@@ -22,6 +22,7 @@ SCHEDULING_CHOICES: Final = {
     "backfill": ("priority", "shortest", "aged"),
     "promise": ("turn", "claim", "age"),
     "nodes": ("configured", "lasting"),
+    "promised": ("idle", "lent"),
 }
 SCHEDULING_FIELDS: Final = (*SCHEDULING_CHOICES, "history")
 PLACEMENTS: Final = ("binpack", "spread")

@@ -66,5 +66,6 @@ WORDS: Final = (
     SiteField(("scheduling",), "backfill", "`priority`, `shortest` or `aged`", "inside a queue that takes turns"),
     SiteField(("scheduling",), "promise", "`turn`, `claim` or `age`", "who is promised the next start: whose turn it is, who waited longest for its limit, or who waited longest"),
     SiteField(("scheduling",), "nodes", "`configured` or `lasting`", "which nodes of equal weight are filled first: in their order, or those that are in use for longest"),
+    SiteField(("scheduling",), "promised", "`idle` or `lent`", "what becomes of nodes that are kept for a promised start: nothing, or they are lent to work that may be ended"),
     SiteField(("scheduling",), "history", "number", "how much past use counts when what is idle is shared out"),
 )  # fmt: skip

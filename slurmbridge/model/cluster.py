@@ -226,6 +226,7 @@ class Scheduling(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Literal["configured", "lasting"] = (
         "configured"  # filled first: by configuration, or those in use for longest
     )
+    promised: Literal["idle", "lent"] = "idle"  # what is kept for a promised start, until then
     history: float = 1.0  # how much past use counts against a queue when what is idle is shared out
 
 

@@ -172,6 +172,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[NodeShare, ...]
     tres: Tres = ()
     licenses: tuple[LicenseTerm, ...] = ()
+    lent_to: int = 0  # who was promised these places: the run is ended when that job can start
 
 
 class Evicted(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """Who is promised the next start where queues take turns and the site promises by age or by claim?
 
 A promise keeps nodes idle, and everybody's turn must come. By age it goes to who has waited longest: large jobs find no room
-by chance, and whatever is kept free for them is kept for the work that is there, not for what is short. But jobs of at most an
-eighth of the pool (or a node of it) go behind others while their queue holds what it deserves: they find room in its turn, and
-a stream of them would put age in the place of turns. By claim it goes to whom waiting hurts most. A job's claim is
+by chance, and whatever is kept free for them is kept for the work that is there, not for what is short. But while its queue holds
+what it deserves, a tenth of a job's waiting counts: others come first, or age would be in the place of turns, and yet nobody
+waits for ever. By claim it goes to whom waiting hurts most. A job's claim is
 
     waited x size^1/2 / limit^3/4 / held^1/4
 
@@ -27,16 +27,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.market import Market
 from slurmbridge.sched.queues import TOLERANCE, Vector, fits, plus
-from slurmbridge.sched.rows import count_in_rows
 from slurmbridge.sched.snapshot import Snapshot
 
 LEAST_SIZE = 0.1
 LEAST_HELD = 0.05
-SMALL = 0.125
-"""Jobs of at most this part of the pool find room in their queue's turn."""
+SERVED = 0.1
+"""By age: so much of its waiting counts while a job's queue holds what it deserves."""
 LEAST_S = 60.0
 """Limits are whole minutes."""
 PATIENCE_S = 3600.0
@@ -61,20 +60,11 @@ def order(them: Candidates, market: Market, snapshot: Snapshot) -> Ints:
     if config.scheduling.promise == "claim":
         held = held_for_weight(market)[them.leaves]
         found = claims(them.waited, them.lengths, sizes, held, float(config.priority_max_age))
-        yields = np.zeros(len(sizes), dtype=np.bool_)
     else:
-        found, yields = them.waited, (sizes <= small(market, snapshot.columns)) & served(market)[them.leaves]
+        found = np.where(served(market)[them.leaves], SERVED * them.waited, them.waited)
     found = by_importance(found, them.importance, them.leaves)
     outside, unimportant = ranks(market, them.leaves, list(map(tuple, them.asks.tolist())))
-    return np.lexsort((np.arange(len(found)), -found, yields, unimportant, outside)).astype(np.int64)
-
-
-def small(market: Market, columns: NodeColumns) -> float:
-    """Up to which part of the pool a job is small: one that fits on one node always is."""
-    nodes = market.pool.nodes
-    devices = count_in_rows(columns.device_type >= 0)
-    each = [amounts[nodes].max(initial=0) for amounts in (columns.cpus, columns.memory, devices)]
-    return max([SMALL, *(float(most) / whole for most, whole in zip(each, market.total, strict=True) if whole > 0)])
+    return np.lexsort((np.arange(len(found)), -found, unimportant, outside)).astype(np.int64)
 
 
 def served(market: Market) -> Bools:

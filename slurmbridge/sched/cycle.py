@@ -17,6 +17,7 @@ from slurmbridge.sched import order, priority
 from slurmbridge.sched.books import Books
 from slurmbridge.sched.firsts import Firsts
 from slurmbridge.sched.giving_way import GivingWay
+from slurmbridge.sched.lending import Lending
 from slurmbridge.sched.market import Preemptible, markets
 from slurmbridge.sched.memo import Memo, refreshed
 from slurmbridge.sched.pending import NO_CODE
@@ -49,15 +50,18 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
     assert rules is not None
     queue = order.queue(snapshot, priorities, ready, memo.places)
     walk = Walk(snapshot, session, memo, board, starts, tally, found, preemptible, queue)
+    lending = Lending(walk, rules)
+    lending.recall()
     firsts = Firsts(walk)
     firsts.look()
     walk.through()
+    lending.lend()
     ways = GivingWay(walk, rules).seek()
     changed = priorities != pending.rows["priority"]
     plan = Plan(
         version=snapshot.version,
         starts=tuple(starts.made),
-        evictions=tuple(ways.evictions),
+        evictions=(*lending.evictions, *ways.evictions),
         nominations=(*firsts.standing, *ways.nominations),
         verdicts=board.news(),
         priorities=tuple(zip(pending.rows["id"][changed].tolist(), priorities[changed].tolist(), strict=True)),

@@ -6,6 +6,7 @@ slurm.conf(5) TRESBillingWeights.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -35,6 +36,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     allocation: Allocation
     holds: tuple[Hold, ...]
     minutes: int | None = None  # the run's time limit, where it was shortened to fit (--time-min)
+    until: float = math.inf  # when it gives its place back to whom that was promised
 
 
 def place(

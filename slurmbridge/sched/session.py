@@ -25,6 +25,7 @@ from slurmbridge.sched.fates import Fate, cuts, fate_of, length_of
 from slurmbridge.sched.finder import Finder
 from slurmbridge.sched.first_node import FirstNode
 from slurmbridge.sched.fit import rules_of
+from slurmbridge.sched.loans import lent
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pending import switch_wait_end
 from slurmbridge.sched.place import Placement
@@ -66,7 +67,7 @@ class Session:
         self.tracked = self._tracked = frozenset(config.accounting_tres)
         self.finder = self._finder = Finder(snapshot, memo, now, self._rules, self._tracked)
         self.allowances = Allowances(snapshot, config, now, memo)
-        self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held)
+        self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held.ending(lent(snapshot)))
         self._too_long: dict[_Key, float] = {}
         self._first_node = FirstNode(snapshot, self._finder, self._rules, self._tracked)
         self._floors: dict[int, list[int]] = {}
@@ -235,7 +236,7 @@ class Session:
     def start(self, waiting: Waiting, view: PartitionView, placement: Placement) -> None:
         """The job has this now."""
         length = self.fate(waiting, view).whole if placement.minutes is None else 60.0 * placement.minutes
-        self.horizon.start(placement.holds, self.now + length)
+        self.horizon.start(placement.holds, min(self.now + length, placement.until))
         if self._finder.lasting is not None:
             for hold in placement.holds:
                 self._finder.lasting.started(hold.row, self.now + length)
@@ -311,14 +312,20 @@ class Session:
         return found
 
     def place_later(
-        self, waiting: Waiting, view: PartitionView, room: Room, limits: Room, length: float
+        self,
+        waiting: Waiting,
+        view: PartitionView,
+        room: Room,
+        limits: Room,
+        length: float,
+        without: Bools | None = None,
     ) -> Placement | None:
-        """Where the job fits in another room than the present one; CPU numbers are left open."""
+        """Where the job fits in another room than the present one (on other nodes than `without`); CPU numbers are left open."""
         job, shape = waiting.job, waiting.shape
         licenses = self.allowances.licenses(shape)
         if licenses is None:
             return None
-        return self._finder.place(job, shape, view, room, limits, licenses, length, None)
+        return self._finder.place(job, shape, view, room, limits, licenses, length, without)
 
     def promised_to(self, job_id: int) -> None:
         """A job got a promise outside of the usual order."""

@@ -1,7 +1,8 @@
 """Would a cycle be in vain? Told from columns alone, for whoever may leave out cycles in which nothing starts.
 
 Where a start is promised already, nobody gives way and nothing is reserved, a cycle changes nothing unless somebody fits: all
-who wait after runs have ended, else those that came. It would only tell priorities and reasons anew.
+who wait after runs have ended, else those that came. It would only tell priorities and reasons anew. Where promised room is lent,
+and some run may be ended, no cycle is left out.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from slurmbridge.sched import screen
 from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.fit import Rules
+from slurmbridge.sched.market import Preemptible
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pending import NEVER
 from slurmbridge.sched.room import NO_OWNER
@@ -38,6 +40,8 @@ class Vain:
         rows = snapshot.pending.rows
         if not self._is_simple(snapshot, memo) or (rows["start"] == NEVER).all():
             return False
+        if snapshot.config.scheduling.promised == "lent" and self._some_may_be_ended(snapshot, memo):
+            return False
         self._learn(snapshot)
         if came is None:
             groups = np.unique(rows["group"]).tolist()
@@ -51,6 +55,10 @@ class Vain:
             return True
         everywhere = np.ones(columns.count, dtype=np.bool_)
         return bool(screen.hopeless(self._floors[shapes], columns, room, everywhere, self._rules).all())
+
+    def _some_may_be_ended(self, snapshot: Snapshot, memo: Memo) -> bool:
+        may_be_ended = Preemptible(snapshot, memo)
+        return any(may_be_ended(each.job) for each in snapshot.running.values())
 
     def _is_simple(self, snapshot: Snapshot, memo: Memo) -> bool:
         if memo.rules is None or memo.rules.enabled or memo.queued.has_quotas or snapshot.reservations:

@@ -23,7 +23,7 @@ from slurmbridge.submit.resolve import Caller, Resolved, resolve
 
 PARTITION = "main"
 BILLED_PER_GPU = 1000
-ORDER = Scheduling(order="fair", backfill="aged", promise="age", nodes="lasting", history=0.0)
+ORDER = Scheduling(order="fair", backfill="aged", promise="age", nodes="lasting", promised="lent", history=0.0)
 """What we advise a site without habits of its own to say."""
 
 

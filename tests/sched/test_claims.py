@@ -69,9 +69,12 @@ def site(promise: str) -> ClusterConfig:
 
 
 def gang(number: int, waited: float, **fields: object) -> Job:
-    since = NOW - waited
-    times = {"submit_time": since, "eligible_time": since, "accrue_time": since}
-    return job(number, min_nodes=4, num_tasks=4, cpus_per_task=8, record=times, **({"time_limit": 60} | fields))
+    return job(number, min_nodes=4, num_tasks=4, cpus_per_task=8, record=since(waited), **({"time_limit": 60} | fields))
+
+
+def since(waited: float) -> dict[str, Any]:
+    """Times of a job that has waited so long."""
+    return dict.fromkeys(("submit_time", "eligible_time", "accrue_time"), NOW - waited)
 
 
 def of_others() -> Accounting:
@@ -116,7 +119,10 @@ def test_by_age_who_waited_longest_is_promised_a_start_whatever_it_asks_for() ->
     assert promised(busy(old, fresh)) == [11]
 
 
-def test_by_age_a_job_of_a_node_is_behind_others_while_its_queue_holds_what_it_deserves() -> None:
+@pytest.mark.parametrize(("theirs_waited", "expected"), [(1000, 11), (800, 10)], ids=["behind", "not for ever"])
+def test_by_age_a_tenth_of_its_waiting_counts_while_a_jobs_queue_holds_what_it_deserves(
+    theirs_waited: float, expected: int
+) -> None:
     """Of four nodes physics holds three and chemistry one; both want more, so two are each one's share."""
     only: dict[str, Any] = {"nodes": tuple(node(name) for name in CPU_NODES), "partitions": cluster().partitions[:1]}
     config = msgspec.structs.replace(site("age"), **only)
@@ -128,13 +134,11 @@ def test_by_age_a_job_of_a_node_is_behind_others_while_its_queue_holds_what_it_d
         records=of_others(),
     )
     snapshot = carried_out(first, plan_of(first))
-    old = {"submit_time": NOW - 9000, "eligible_time": NOW - 9000, "accrue_time": NOW - 9000}
-    mine, theirs = job(10, cpus_per_task=8, record=old), job(11, cpus_per_task=8, **others)
-    large = job(10, min_nodes=2, num_tasks=2, cpus_per_task=8, record=old)
+    mine = job(10, cpus_per_task=8, record=since(9000))
+    theirs = job(11, cpus_per_task=8, record=since(theirs_waited), **others)
     more = tuple(job(number, cpus_per_task=8, **others) for number in (12, 13))
-    for waiting, expected in ((mine, 11), (large, 10)):
-        crowd = snapshot.apply(Delta(version=snapshot.version + 1, jobs=(waiting, theirs, *more)))
-        assert promised(crowd) == [expected]
+    crowd = snapshot.apply(Delta(version=snapshot.version + 1, jobs=(mine, theirs, *more)))
+    assert promised(crowd) == [expected]
 
 
 @pytest.mark.parametrize("promise", ["turn", "age", "claim"])

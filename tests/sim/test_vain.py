@@ -32,7 +32,7 @@ class Asked(Vain):
 
 def crowded(mix: str) -> Setting:
     wish = generate.Wish(jobs=120, mix=mix, nodes=4, seed=11, load=1.3)
-    jobs = generate.generate(wish)
+    jobs = [msgspec.structs.replace(job, preemptible=False) for job in generate.generate(wish)]
     config = site.config_of(generate.cluster(wish), jobs)
     return setting(jobs, generate.cluster(wish), config, initial_accounting(config.cluster_name, enforced=False))
 
@@ -49,6 +49,20 @@ def test_a_cycle_that_is_called_vain_starts_nothing_and_leaving_it_out_changes_n
     whole._watch = watch
     assert Replay(given.jobs, given.config, given.accounting).run() == whole.run()
     assert asked.count > 10
+
+
+def test_where_promised_room_is_lent_no_cycle_is_vain_while_some_run_may_be_ended() -> None:
+    given = crowded("gangs")
+    jobs = [msgspec.structs.replace(job, preemptible=True) for job in given.jobs]
+    core = Replay(jobs, given.config, given.accounting)
+    asked = core._vain = Asked(rules_of(given.config))
+
+    def watch(plan: Plan, now: float) -> None:
+        assert not (asked.vain and core._snapshot.running)
+
+    core._watch = watch
+    core.run()
+    assert core.tally.evictions
 
 
 def test_where_somebody_could_have_to_give_way_no_cycle_is_vain() -> None:
