@@ -8,6 +8,7 @@ import resource
 import shutil
 import sqlite3
 import stat
+import subprocess
 import sys
 import sysconfig
 import time
@@ -21,6 +22,7 @@ from slurmbridge.model.examination import Examined, Finding, Machine
 from slurmbridge.model.fleet import FleetConfig
 
 ANSWER_S = 10.0
+PLANNER_S = 60.0
 ESCAPED = re.compile(r"\\([0-7]{3})")
 """How the kernel's table of mounts writes blanks and backslashes, and only those."""
 
@@ -82,6 +84,7 @@ def _machine(place: instance.Instance, conf_file: str | None, config: ClusterCon
         scripts=scripts,
         has_commands=os.path.exists(os.path.join(scripts, "sbatch")),
         first_sbatch=shutil.which("sbatch") or "",
+        planner=planner(sys.executable),
         uid=os.geteuid(),
         state=place.state,
         state_exists=folder == place.state,
@@ -102,6 +105,19 @@ def _machine(place: instance.Instance, conf_file: str | None, config: ClusterCon
         certificate_mode=mode,
         certificate_fault=certificate_fault,
     )
+
+
+def planner(python: str) -> str:
+    """Why its process does not start, in the last words that it says; empty: it does."""
+    words = [python, "-I", "-c", "import slurmbridge.sched.worker"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=PLANNER_S, check=False)
+    except subprocess.TimeoutExpired:
+        return f"not in {PLANNER_S:.0f} seconds"
+    except OSError as fault:
+        return f"{python}: {fault.strerror or fault}"
+    said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    return "" if done.returncode == 0 else (said or [f"exit status {done.returncode}"])[-1]
 
 
 def filesystem(path: str, mounts: str = "/proc/self/mountinfo") -> str:

@@ -47,6 +47,16 @@ def _commands(machine: Machine) -> Iterator[Finding]:
         yield ok("commands", f"sbatch on PATH is {machine.first_sbatch}")
 
 
+def _planner(machine: Machine) -> Iterator[Finding]:
+    if machine.planner:
+        yield error(
+            "planner", f"the process that plans does not start, so no job ever would: {machine.planner}",
+            "install what is missing: packages of Python, or libraries of the system that they load",
+        )  # fmt: skip
+    else:
+        yield ok("planner", "the process that plans starts")
+
+
 def _state(machine: Machine) -> Iterator[Finding]:
     folder = machine.state
     if not machine.state_writable:
@@ -139,7 +149,7 @@ def _certificate(machine: Machine) -> Iterator[Finding]:
 
 
 CHECKS: Final[tuple[Callable[[Machine], Iterator[Finding]], ...]] = (
-    _releases, _commands, _state, _limits, _configuration, _certificate, _daemon,
+    _releases, _commands, _planner, _state, _limits, _configuration, _certificate, _daemon,
 )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     scripts: str = ""  # folder of the commands
     has_commands: bool = True
     first_sbatch: str = ""  # on PATH; empty: none
+    planner: str = ""  # why the process that plans does not start; empty: it does
     uid: int = 0
     state: str = ""
     state_exists: bool = False

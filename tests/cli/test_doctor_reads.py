@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
-from slurmbridge.cli.doctor import filesystem
+from slurmbridge.cli.doctor import filesystem, planner
 
 ROW = b"%d 1 0:%d / %s rw,relatime shared:1 - %s source rw\n"
 
@@ -24,3 +25,26 @@ def test_the_file_system_of_a_folder_is_that_of_the_innermost_mount(tmp_path: Pa
     ]  # fmt: skip
     table.write_bytes(b"".join(ROW % (at, at, point, name) for at, (point, name) in enumerate(rows)))
     assert filesystem(str(tmp_path / folder), str(table)) == kind
+
+
+def test_the_planner_starts_with_the_python_that_runs_us() -> None:
+    assert planner(sys.executable) == ""
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo Traceback >&2; echo 'Original error was: libx.so: no such file' >&2; echo >&2; exit 1", "Original error was: libx.so: no such file"),
+        ("exit 3", "exit status 3"),
+    ],
+    ids=["words", "none"],
+)  # fmt: skip
+def test_a_planner_that_does_not_start_is_told_with_its_last_words(tmp_path: Path, script: str, words: str) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    assert planner(str(program)) == words
+
+
+def test_a_python_that_is_not_there_is_named(tmp_path: Path) -> None:
+    assert planner(str(tmp_path / "none")) == f"{tmp_path}/none: No such file or directory"

@@ -50,6 +50,7 @@ def test_a_machine_without_trouble_gives_only_good_news() -> None:
         ({"has_commands": False}, Level.ERROR, "commands", "no sbatch"),
         ({"first_sbatch": ""}, Level.ERROR, "commands", "not on PATH"),
         ({"first_sbatch": "/usr/bin/sbatch"}, Level.WARNING, "commands", "another one: /usr/bin/sbatch"),
+        ({"planner": "libx.so: cannot open"}, Level.ERROR, "planner", "no job ever would: libx.so: cannot open"),
         ({"state_writable": False}, Level.ERROR, "state", "cannot be written"),
         ({"state_owner": 0}, Level.ERROR, "state", "another user's"),
         ({"state_mode": 0o777}, Level.ERROR, "state", "others may write"),
