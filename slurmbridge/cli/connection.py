@@ -13,6 +13,7 @@ from types import TracebackType
 
 import msgspec
 
+from slurmbridge.cli.thin import secure
 from slurmbridge.errors import ProtocolError
 from slurmbridge.wire import client as frames
 
@@ -33,9 +34,15 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Connection:
-    """A connection to the daemon behind the unix socket `path`. Raises OSError when there is none."""
+    """A connection to the daemon behind the unix socket `path`, or at https://HOST:PORT. Raises OSError when there is none."""
 
     def __init__(self, path: str, *, timeout: float | None = 60.0) -> None:
+        self._decoder = frames.Decoder()
+        if "://" in path:
+            entries = [name + b"=" + value for name, value in os.environb.items()]
+            self._socket = secure.dial("slurmbridge", os.fsencode(path), entries)
+            self._socket.settimeout(timeout)
+            return
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(timeout)
         try:
@@ -47,7 +54,6 @@ class Connection:
         except OSError:
             self._socket.close()
             raise
-        self._decoder = frames.Decoder()
 
     def __enter__(self) -> Connection:
         return self

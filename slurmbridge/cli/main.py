@@ -152,6 +152,19 @@ def logs(job: str, follow: bool, stderr: bool, path: str | None, state: str | No
 
 
 @main.command()
+@click.option("--days", type=click.IntRange(1, 365), default=30, show_default=True, help="For which it is good.")
+@click.option("--list", "listed", is_flag=True, help="Show those that you have.")
+@click.option("--revoke", metavar="ID", help="End one.")
+@STATE
+def token(days: int, listed: bool, revoke: str | None, state: str | None) -> None:
+    """Print a token of your own, for commands where SLURMBRIDGE_ADDR is https://HOST:PORT."""
+    if listed and revoke:
+        raise click.UsageError("--list or --revoke")
+    words = ["list"] if listed else ["revoke", revoke] if revoke else ["create", str(days)]
+    sys.exit(relay(state, ["slurmbridge", "token", *words]))
+
+
+@main.command()
 @click.argument("scripts", nargs=-1, required=True, metavar="SCRIPT...")
 def lint(scripts: tuple[str, ...]) -> None:
     """Show what becomes of each directive: honoured, recorded with its reason, or refused."""
@@ -291,6 +304,8 @@ def addressed(state: str | None) -> instance.Instance:
     place = instance.locate(state)
     if state is None and address.startswith("unix:"):
         place = instance.Instance(state="", socket=address.removeprefix("unix:"))
+    elif state is None and address.startswith("https:"):
+        place = instance.Instance(state="", socket=address)
     elif state is None and not os.path.exists(place.socket):
         place = instance.Instance(state="", socket=instance.ROOT_SOCKET)
     return place

@@ -44,13 +44,18 @@ def reach(address: str, command: str, env: dict[str, str]) -> socket.socket:
     """A connection to the supervisor at an address, for `command`. OSError: there is none."""
     if not address.startswith(THROUGH):
         return dial(address.removeprefix("unix:"))
-    sock = _daemon(env)
+    sock = _daemon(command, env)
     sock.sendall(frame(b"T", pack(address.removeprefix(THROUGH).encode(), command.encode())))
     return sock
 
 
-def _daemon(env: dict[str, str]) -> socket.socket:
+def _daemon(command: str, env: dict[str, str]) -> socket.socket:
     given = env.get("SLURMBRIDGE_ADDR", "")
+    if "://" in given:
+        from slurmbridge.cli.thin import secure
+
+        entries = [os.fsencode(f"{name}={value}") for name, value in env.items()]
+        return socket.socket(fileno=secure.dial(command, os.fsencode(given), entries).detach())
     paths = [given[5:]] if given.startswith("unix:") else [os.path.join(state, "socket") for state in states(env)]
     fault = OSError("no address of a daemon")
     for path in paths:

@@ -2,6 +2,7 @@
 
 slurmbridge why JOB          which rule keeps a job waiting, and when it may start
 slurmbridge logs JOB         its output, or where that is (`logs`)
+slurmbridge token ...        a token of the caller's own (`tokens`)
 slurmbridge shutdown [jobs]  stop the daemon (and end its jobs): asked by `slurmbridge down`
 """
 
@@ -12,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from slurmbridge.commands import explained, logs
+from slurmbridge.commands import explained, logs, tokens
 from slurmbridge.commands.bridge_jobs import find_jobs, may_see
 from slurmbridge.commands.effects import Alter, AlterOutcome, Call, Command, Effect, Explain, Print, Site
 from slurmbridge.commands.listing import make_view
@@ -31,6 +32,8 @@ def main(call: Call, site: Site) -> Command:
     verb, words = (call.argv[1], call.argv[2:]) if len(call.argv) > 1 else ("", ())
     if verb == "shutdown":
         return (yield from shutdown("jobs" in words))
+    if verb == "token":
+        return (yield from tokens.main(words))
     if verb in ("logs", "where"):
         return (yield from logs.main(call, site, verb, words))
     if verb != "why" or len(words) != 1:

@@ -49,6 +49,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     stdin_is_tty: bool = False
     stdout_is_tty: bool = False
     rlimits: tuple[tuple[str, int, int], ...] = ()  # (NOFILE, soft, hard) of the caller; -1 = unlimited
+    by_token: bool = False  # known by a token of his own alone
 
 
 class Print(msgspec.Struct, frozen=True):
@@ -164,7 +165,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 class Alter(msgspec.Struct, frozen=True, kw_only=True):
     """A request about something that is no job (rights checked by the daemon).
 
-    kind: node | partition | reservation | accounting | reconfigure | debug | shutdown.
+    kind: node | partition | reservation | accounting | reconfigure | debug | shutdown | token.
     verb: create | update | delete | replace. `target`: node hostlist, partition or reservation name.
     For accounting: `accounting` replaces all entities (compare-and-set on its revision), `transactions` are recorded.
     """

@@ -263,7 +263,7 @@ def _shutdown(eyes: Eyes, words: Sequence[str]) -> Command:
 
 
 def _token(eyes: Eyes, words: Sequence[str]) -> Command:
-    """Tokens are not offered yet; what is asked for is checked as Slurm does."""
+    """JSON web tokens, for slurmrestd alone, are not offered (`slurmbridge token` makes ours); checked as Slurm does."""
     for word in words:
         key, equals, value = word.partition("=")
         if key.lower() == "lifespan" and equals:

@@ -79,6 +79,7 @@ class Hellos:
             stdin_is_tty=b"i" in tty,
             stdout_is_tty=b"o" in tty,
             rlimits=_rlimits(limits),
+            by_token=self._peer.by_token,
         )
 
     def _groups_of(self, user: str) -> tuple[int, ...]:

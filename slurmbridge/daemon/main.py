@@ -17,7 +17,7 @@ import sys
 import time
 
 from slurmbridge.commands import quotas
-from slurmbridge.daemon import asserted, configuration, remote
+from slurmbridge.daemon import asserted, certificate, configuration, remote
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.daemon.enrolment import Enrolled
@@ -30,6 +30,8 @@ from slurmbridge.daemon.page import Pages
 from slurmbridge.daemon.planning import Planning
 from slurmbridge.daemon.pod_options import PodOptions
 from slurmbridge.daemon.server import Connection, Service
+from slurmbridge.daemon.tokens import Tokens
+from slurmbridge.errors import RuntimeFault
 from slurmbridge.lang.slurm_conf import why_without_effect
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.store.backup import DATABASE
@@ -99,6 +101,7 @@ class Daemon:
         self.socket_path = socket or socket_path(state)
         self.stopping = asyncio.Event()
         self.end_jobs = False
+        self.fault = ""  # why it ends without being told to
 
     async def serve(self, ready_fd: int | None) -> None:
         """Recover, open the socket, wait for the end, leave in order."""
@@ -165,11 +168,13 @@ class Daemon:
             store.close()
             await self.hosting.close()
         log.info("event=daemon.down pid=%d", os.getpid())
+        if self.fault:
+            raise RuntimeFault(self.fault)
 
     # ---- composition ----
 
     def _compose(self, store: SqliteStore) -> None:
-        self.planning = Planning(time.time)
+        self.planning = Planning(time.time, self._give_up)
         memory = Memory(self.config, Names(), owner_uid=os.geteuid(), host=configuration.host_name(), now=time.time())
         self.controller = Controller(
             memory,
@@ -191,6 +196,12 @@ class Daemon:
         self.service = Service(memory, self.controller.performer, time.time, self.hosting.take_over, crowd)
         self.service.step_address = self.controller.step_address
 
+    def _give_up(self) -> None:
+        self.fault = (
+            "the process that plans does not start, see its words in the log; `slurmbridge doctor` looks for the reason"
+        )
+        self.stopping.set()
+
     def _end_forsaken(self) -> None:
         self.controller.end_forsaken(self.service.attached)
 
@@ -210,7 +221,9 @@ class Daemon:
         asserted.learn_of_jobs(self.controller.memory)
         if gate is None:
             return None
-        far = remote.Remote(self.service, Enrolled(self.state))
+        _, pin = certificate.ensure(self.state)
+        tokens = self.controller.performer.tokens = Tokens(self.state, pin, self.controller.memory, time.time)
+        far = remote.Remote(self.service, Enrolled(self.state), tokens)
         await far.open(gate)
         log.info("event=remote.up address=%s", self.remote_at)
         return far

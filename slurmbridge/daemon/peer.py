@@ -14,6 +14,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     gid: int
     groups: tuple[int, ...] | None = None  # None: those that the user is in by name
     host: str = ""  # where he sits; empty: as his own process says
+    by_token: bool = False  # of his own, which makes no others
     is_remote: bool = False  # on another machine: no socket or file of ours can be reached from there
 
 

@@ -15,6 +15,7 @@ from slurmbridge.daemon.core import Core
 from slurmbridge.daemon.outputs import Outputs
 from slurmbridge.daemon.requests import Blobs
 from slurmbridge.daemon.submission import Submissions
+from slurmbridge.daemon.tokens import Tokens
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.lang.hostlist import compress
 from slurmbridge.model.explain import Explanation
@@ -58,11 +59,12 @@ class Performer:
         self._shares_of = shares
         self._explain = explain
         self.outputs: Outputs | None = None  # where jobs have no file system for what they write
+        self.tokens: Tokens | None = None  # where users may come in with tokens
         self._table: dict[type, Callable[[fx.Call, Any], asyncio.Future[Any]]] = {
             fx.Submit: self._submit,
             fx.Change: self._change,
             fx.ChangeAll: lambda call, effect: self._spawn(self._changes.change_all(call, effect.changes)),
-            fx.Alter: lambda call, effect: self._alterations.alter(call, effect),
+            fx.Alter: self._alter,
             fx.WaitFor: self._wait,
             fx.WaitStart: lambda call, effect: self._spawn(self._wait_start(effect)),
             fx.History: self._history,
@@ -123,6 +125,14 @@ class Performer:
 
         many.add_done_callback(settle)
         return one
+
+    def _alter(self, call: fx.Call, effect: fx.Alter) -> asyncio.Future[Any]:
+        if effect.kind != "token":
+            return self._alterations.alter(call, effect)
+        if self.tokens is None:
+            why = "the daemon lets nobody in from elsewhere (`up --remote`)"
+            return _now(fx.AlterOutcome(errno=SlurmErrno.NOT_SUPPORTED, detail=why))
+        return self._spawn(self.tokens.alter(call, effect))
 
     def _wait(self, call: fx.Call, effect: fx.WaitFor) -> asyncio.Future[Any]:
         return self._spawn(self._wait_for(effect.job_ids))

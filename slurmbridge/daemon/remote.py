@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 import time
 from collections import Counter
@@ -17,17 +18,21 @@ from collections.abc import Callable
 from slurmbridge.daemon import pod_address
 from slurmbridge.daemon.enrolment import Agent, Enrolled
 from slurmbridge.daemon.lane import Lane
-from slurmbridge.daemon.server import Service
+from slurmbridge.daemon.peer import Peer
+from slurmbridge.daemon.server import Connection, Service
 from slurmbridge.daemon.threshold import HalfOpen, Told, keep_alive
 from slurmbridge.daemon.tls import Tls
+from slurmbridge.daemon.tokens import Token, Tokens
 from slurmbridge.errors import ConfigError
 from slurmbridge.wire import agent as wire
-from slurmbridge.wire.client import frame
+from slurmbridge.wire.client import frame, unpack
 
 log = logging.getLogger(__name__)
 
 PROVED_S = 10.0
 """From the beginning of a connection until it is known who is there."""
+GUESS_S = 1.0
+"""Before a token is refused."""
 LOOK_EVERY_S = 2.0
 MOST_LANES = 4096
 """Connections of one agent: callers that are there at the same time, and some that wait for the next."""
@@ -55,11 +60,14 @@ def bind(place: str) -> socket.socket:
 class Remote:
     """Made on the event loop. `clock`: seconds of the epoch, as certificates have them."""
 
-    def __init__(self, service: Service, enrolled: Enrolled, clock: Callable[[], float] = time.time) -> None:
-        self.service, self.enrolled, self.clock = service, enrolled, clock
+    def __init__(
+        self, service: Service, enrolled: Enrolled, tokens: Tokens, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.service, self.enrolled, self.tokens, self.clock = service, enrolled, tokens, clock
         self.half_open = HalfOpen()
         self.told = Told(log, "remote.refused")
         self._lanes: set[Lane] = set()
+        self._guests: set[Guest] = set()
         self._count: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -79,8 +87,8 @@ class Remote:
 
     def close(self) -> None:
         self.shut()
-        for lane in list(self._lanes):
-            lane.transport.abort()
+        for transport in [lane.transport for lane in self._lanes] + [guest.transport for guest in self._guests]:
+            transport.abort()
 
     def _accepted(self) -> Tls:
         self._renew()
@@ -93,6 +101,8 @@ class Remote:
         for lane in [lane for lane in self._lanes if not self.enrolled.is_good(lane.agent, now)]:
             log.warning("event=agent.cut agent=%s", lane.agent.name)
             lane.transport.abort()
+        for guest in [guest for guest in self._guests if not self.tokens.is_good(guest.token)]:
+            guest.transport.abort()
         self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
 
     def _renew(self) -> None:
@@ -114,6 +124,21 @@ class Remote:
         self._lanes.add(Lane(self.service, agent, transport, self.told, self._lane_lost))
         return True
 
+    def admit_user(self, token: Token, transport: asyncio.Transport, first: bytes) -> bool:
+        """False: nobody of this uid is known here."""
+        user = self.service.memory.names.user(token.uid)
+        if user is None:
+            return False
+        peer = Peer(uid=token.uid, gid=user.gid, by_token=True, is_remote=True)
+        guest = Guest(self.service, peer, token, transport, self._guests.discard)
+        self._guests.add(guest)
+        transport.write(frame(wire.WELCOME, wire.VERSION))
+        transport.set_protocol(guest)
+        guest.connection_made(transport)
+        if first and not transport.is_closing():
+            guest.data_received(first)
+        return True
+
     def _lane_lost(self, lane: Lane) -> None:
         self._lanes.discard(lane)
         self._count[lane.agent.name] -= 1
@@ -122,11 +147,27 @@ class Remote:
             log.info("event=agent.went agent=%s", lane.agent.name)
 
 
+class Guest(Connection):
+    """A user who has shown a token."""
+
+    def __init__(
+        self, service: Service, peer: Peer, token: Token, transport: asyncio.Transport, lost: Callable[[Guest], None]
+    ) -> None:
+        super().__init__(service, peer)
+        self.token, self.transport, self._lost = token, transport, lost
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost(self)
+        super().connection_lost(exc)
+
+
 class Knock(asyncio.Protocol):
     """A connection of somebody who has proved nothing yet."""
 
     def __init__(self, remote: Remote) -> None:
+        self._said = bytearray()
         self._remote = remote
+        self._is_refused = False
         self._timer: asyncio.TimerHandle | None = None
         self.address = ""
 
@@ -159,7 +200,30 @@ class Knock(asyncio.Protocol):
             self._remote.told.say("event=remote.refused address=%s reason=%r", self.address, f"TLS: {reason}"[:200])
 
     def data_received(self, data: bytes) -> None:
-        self._no("no agent's certificate was shown")
+        """A token, whole."""
+        if self._is_refused:
+            return
+        self._said += data
+        size = int.from_bytes(self._said[:4], "big")
+        if len(self._said) < 4 or (size <= wire.MAX_TOKEN and len(self._said) < 4 + size):
+            return
+        said, first = bytes(self._said[4 : 4 + size]), bytes(self._said[4 + size :])
+        token, why = None, "neither an agent's certificate nor a token was shown"
+        if said[:1] == wire.TOKEN and size <= wire.MAX_TOKEN:
+            try:
+                version, name, secret = unpack(said[1:])
+            except ValueError:
+                version, name, secret = b"", b"", b""
+            why = "the token is not known, or not good any more: make another"
+            if version == wire.VERSION:
+                token = self._remote.tokens.find(os.fsdecode(name), os.fsdecode(secret))
+        if token is None:
+            self._is_refused = True  # later: whoever tries tokens tries few
+            asyncio.get_running_loop().call_later(GUESS_S, self._no, why)
+            return
+        self._leave()
+        if not self._remote.admit_user(token, self.transport, first):
+            self._no("nobody of this token's uid is known here")
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
@@ -173,6 +237,8 @@ class Knock(asyncio.Protocol):
 
     def _no(self, why: str) -> None:
         self._remote.told.say("event=remote.refused address=%s reason=%r", self.address, why)
+        if self.transport.is_closing():
+            return
         self.transport.write(frame(wire.NO, why.encode()))
         self.transport.close()
 

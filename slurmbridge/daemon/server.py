@@ -19,7 +19,7 @@ from slurmbridge.daemon.commanded import Run
 from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.daemon.hello import Hellos
 from slurmbridge.daemon.memory import Memory
-from slurmbridge.daemon.peer import LinkCut, Peer, of_socket
+from slurmbridge.daemon.peer import Peer, of_socket
 from slurmbridge.daemon.performing import Performer
 from slurmbridge.daemon.through import Through, through
 from slurmbridge.wire import client as wire
@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
         if self._counted:
             self._service.crowd.went(self._uid, self._held)
         if self._run is not None:
-            self._run.abandon(is_gone=not isinstance(exc, LinkCut))
+            self._run.abandon(is_gone=exc is None or not self._caller.is_remote)  # he may be there, and come again
             self._run = None
 
     def data_received(self, data: bytes) -> None:

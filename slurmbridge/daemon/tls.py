@@ -38,6 +38,7 @@ class Tls(asyncio.Protocol):
         self._shaken, self._failed = shaken, failed
         self._is_shaken = False
         self._is_lost = False
+        self._fault: ssl.SSLError | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -49,7 +50,7 @@ class Tls(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost = True
-        self._inside.protocol.connection_lost(exc)
+        self._inside.protocol.connection_lost(exc or self._fault)
 
     def pause_writing(self) -> None:
         self._inside.protocol.pause_writing()
@@ -86,6 +87,7 @@ class Tls(asyncio.Protocol):
             self._ended()
         except ssl.SSLError as fault:
             self._flush()  # the alert
+            self._fault = fault
             self._outer.close()
             self._failed(fault.reason or str(fault))
             return

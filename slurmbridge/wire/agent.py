@@ -4,8 +4,12 @@ Frames are those of `wire.client`. One connection serves callers one after the o
 own socket: the agent says who it is (A), then both sides pass on what was said (D), then each says once that it has ended
 (E). When both have, the next A may come. A connection that ends without E was cut: the caller may still be there.
 
+Who has a token of his own instead says it first (U), and after the welcome speaks as at the daemon's socket (`wire.client`).
+
 Daemon to agent, first of all
     W  welcome: version               N  no: why
+User to daemon, first of all
+    U  version, id of the token, its secret
 Agent to daemon
     A  a caller: version, uid, gid, name, group, home, shell, host, then "gid:name" of each of his groups
 Both ways
@@ -20,7 +24,9 @@ from typing import NamedTuple
 from slurmbridge.wire.client import frame, pack, unpack
 
 VERSION = b"1"
-WELCOME, NO, CALLER, DATA, END = b"W", b"N", b"A", b"D", b"E"
+WELCOME, NO, CALLER, DATA, END, TOKEN = b"W", b"N", b"A", b"D", b"E", b"U"
+MAX_TOKEN = 1024
+"""Bytes of U."""
 CHUNK = 1 << 18
 """Bytes of one D at most."""
 MAX_FRAME = (1 << 18) + (1 << 16)

@@ -15,11 +15,12 @@ from slurmbridge.agent.far import Pool
 from slurmbridge.agent.lookup import Lookup
 from slurmbridge.agent.main import Agent
 from slurmbridge.agent.near import Near
-from slurmbridge.daemon import enrolment
+from slurmbridge.daemon import certificate, enrolment
 from slurmbridge.daemon.enrolment import Enrolled
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.daemon.remote import Remote
 from slurmbridge.daemon.server import Service
+from slurmbridge.daemon.tokens import Tokens
 from slurmbridge.wire import client as frames
 from slurmbridge.wire.agent import Caller
 from tests.daemon.controlled import Site, site
@@ -49,7 +50,9 @@ class LoginNode:
         self.service = Service(controller.memory, controller.performer, made.clock, lambda *_: False)
         self.keys = folder / "keys"
         self.enrol("login1", self.keys)
-        self.remote = Remote(self.service, Enrolled(self.state))
+        pin = certificate.ensure(self.state)[1]
+        self.tokens = controller.performer.tokens = Tokens(self.state, pin, controller.memory, made.clock)
+        self.remote = Remote(self.service, Enrolled(self.state), self.tokens)
         self.port = 0
         self._writers: list[asyncio.StreamWriter] = []
 

@@ -202,7 +202,7 @@ def test_a_daemon_that_comes_back_in_time_is_waited_for(tmp_path: Path) -> None:
         there.remote.close()
         asked = asyncio.ensure_future(there.say(hello("squeue", "-h")))
         await asyncio.sleep(0.2)
-        again = type(there.remote)(there.service, there.remote.enrolled)
+        again = type(there.remote)(there.service, there.remote.enrolled, there.tokens)
         import socket
 
         await again.open(socket.create_server(("127.0.0.1", there.port)))

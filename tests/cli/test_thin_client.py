@@ -264,10 +264,21 @@ def test_a_socket_with_a_long_name_is_reached(run: Run, folder: Path) -> None:
         assert run("squeue", env={"SLURMBRIDGE_ADDR": f"unix:{deep}/socket"}).stdout == b"ok\n"
 
 
-def test_an_address_that_is_not_understood_is_refused(run: Run) -> None:
-    answer = run("squeue", env={"SLURMBRIDGE_ADDR": "https://localhost:1"})
+@pytest.mark.parametrize(
+    "address", ["http://localhost:1", "https://localhost", "https://h:1/path", "https://a b:x", "ftp://h:1"]
+)
+def test_an_address_that_is_not_understood_is_refused(run: Run, address: str) -> None:
+    answer = run("squeue", env={"SLURMBRIDGE_ADDR": address})
     assert answer.returncode == 1
-    assert b"SLURMBRIDGE_ADDR" in answer.stderr
+    assert b"SLURMBRIDGE_ADDR" in answer.stderr and b"https://HOST:PORT" in answer.stderr
+
+
+def test_who_has_no_token_is_told_how_to_get_one(run: Run, folder: Path) -> None:
+    answer = run(
+        "squeue", env={"SLURMBRIDGE_ADDR": "https://localhost:1", "SLURMBRIDGE_TOKEN_FILE": str(folder / "none")}
+    )
+    assert answer.returncode == 1
+    assert b"No such file" in answer.stderr and b"slurmbridge token" in answer.stderr
 
 
 def test_a_broken_frame_ends_with_an_error(run: Run, folder: Path) -> None:

@@ -153,7 +153,7 @@ def hello(argv: list[bytes], entries: list[bytes], nonce: bytes) -> bytes:
 
 
 def addresses(entries: list[bytes]) -> list[bytes]:
-    """Socket paths in the order in which they are tried; an address that is no path stands for itself."""
+    """Socket paths in the order in which they are tried; https://HOST:PORT stands for itself."""
     given = value_of(entries, b"SLURMBRIDGE_ADDR")
     if given:
         return [given[5:] if given.startswith(b"unix:") else given]
@@ -189,11 +189,12 @@ def connect(command: str, entries: list[bytes]) -> tuple[_socket.socket | None, 
     """(connection, whether a socket was there but nobody behind it)."""
     dead = b""
     for path in addresses(entries):
-        if b"://" in path:
-            complain(command, "error: SLURMBRIDGE_ADDR: only unix:PATH is understood by this version")
-            posix._exit(1)
         try:
-            connection = dial(path)
+            if b"://" in path:
+                import_path()
+                connection = load("cli/thin", "secure").dial(command, path, entries)
+            else:
+                connection = dial(path)
         except OSError as fault:
             if fault.errno == ECONNREFUSED or fault.errno == EAGAIN:
                 dead = dead or path

@@ -123,7 +123,10 @@ def _environment(command: Described) -> list[str]:
     lines += [
         ".TP",
         "\\fBSLURMBRIDGE_ADDR\\fR",
-        "Where the controller is: unix:/path/to/socket. Default: the socket of your own state folder, else",
-        "/run/slurmbridge/socket.",
+        "Where the controller is: unix:/path/to/socket, or https://HOST:PORT with a token of yours. Default: the socket of",
+        "your own state folder, else /run/slurmbridge/socket.",
+        ".TP",
+        "\\fBSLURMBRIDGE_TOKEN_FILE\\fR",
+        "Where that token is, readable by you alone. Default: slurmbridge/token in $XDG_CONFIG_HOME or ~/.config.",
     ]
     return [".SH ENVIRONMENT", *lines]
