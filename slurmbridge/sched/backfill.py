@@ -117,7 +117,6 @@ class Horizon:
         self._expected: tuple[float, Room] | None = None  # the room at the time that was found last
         self._stale: set[int] = set()  # nodes of which `_limits` is not in line
         self._point: Point | None = None
-        self.touched: list[int] = []  # nodes on which something started, in that order
         self.grown = 0  # another number whenever there may be more room than before, now or at promised starts
 
     def mark(self) -> Point:
@@ -224,10 +223,9 @@ class Horizon:
         """A job starts now and runs to `end` at most."""
         self._started.append((0, end, holds))
         self._expected = self._releases = None
-        windows, room, touched = self._windows, self.room, self.touched
+        windows, room = self._windows, self.room
         for hold in holds:
             room.take(hold)
-            touched.append(hold.row)
             if windows:
                 self._stale.add(hold.row)
                 for window in windows:

@@ -13,6 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     from slurmbridge.sched.room import Room
 
+MIXED_OWNER = -2
+"""Of the lesser of two rooms whose owners differ: nobody may count on the node."""
 Saved = tuple[int, int, int, int, bool, int, int, int, int, list[int], list[int], int, int]
 """One node: the columns in the order of `Cells`, then the CPU masks."""
 
@@ -53,6 +55,41 @@ class Cells:
         """The same in MiB."""
         found: list[int] = self.mib[row * self.width : (row + 1) * self.width].tolist()
         return found
+
+    def copy(self, row: int, other: Cells) -> None:
+        """A node as it is in another room."""
+        self.cpus[row], self.memory[row], self.whole[row] = other.cpus[row], other.memory[row], other.whole[row]
+        self.jobs[row], self.closed[row] = other.jobs[row], other.closed[row]
+        self.owner[row], self.owners[row] = other.owner[row], other.owners[row]
+        self.solid[row], self.shared[row] = other.solid[row], other.shared[row]
+        first, last = row * self.width, (row + 1) * self.width
+        self.milli[first:last], self.mib[first:last] = other.milli[first:last], other.mib[first:last]
+
+    def lessen(self, row: int, other: Cells) -> None:
+        """Of a node, no more than it has in another room."""
+        for mine, theirs in ((self.cpus, other.cpus), (self.memory, other.memory)):
+            if theirs[row] < mine[row]:
+                mine[row] = theirs[row]
+        for mine, theirs in (
+            (self.jobs, other.jobs),
+            (self.solid, other.solid),
+            (self.shared, other.shared),
+            (self.owners, other.owners),
+        ):
+            if theirs[row] > mine[row]:
+                mine[row] = theirs[row]
+        if other.closed[row]:
+            self.closed[row] = True
+        if other.owner[row] != self.owner[row]:
+            self.owner[row] = MIXED_OWNER
+        whole, milli, mib = 0, self.milli, self.mib
+        for place in range(row * self.width, (row + 1) * self.width):
+            if other.milli[place] < milli[place]:
+                milli[place] = other.milli[place]
+            if other.mib[place] < mib[place]:
+                mib[place] = other.mib[place]
+            whole += milli[place] >= 1000
+        self.whole[row] = whole
 
     def saved(self, row: int, busy: list[int], firm: list[int]) -> Saved:
         """A node as it is."""

@@ -7,8 +7,8 @@ Single-CPU tasks go round the sockets, tasks of several CPUs stay inside a socke
 
 from __future__ import annotations
 
+from slurmbridge.sched.bits import lowest_bits
 from slurmbridge.sched.kinds import Kind
-from slurmbridge.sched.room import lowest_bits
 
 
 def pick(node: Kind, busy: int, *, count: int, tasks: int, per_task: int, unit: int, block: bool) -> int:

@@ -93,20 +93,12 @@ def of_partition(job: Job, partition: Partition, size: int) -> Blocked | None:
         return Blocked(Reason.PARTITION_NODE_LIMIT)
     if is_too_much(spec.memory, spec.pn_min_cpus, partition):
         return Blocked(Reason.MAX_MEM_PER_LIMIT)
-    lists = (
-        ("account", Reason.ACCOUNT_NOT_ALLOWED, spec.account, partition.allow_accounts, partition.deny_accounts),
-        ("QOS", Reason.QOS_NOT_ALLOWED, spec.qos, partition.allow_qos, partition.deny_qos),
-    )
-    for word, reason, name, allowed, denied in lists:
-        if allowed and name not in allowed:
-            told = f"{partition.name} allows {','.join(allowed)} not {name}"
-            return Blocked(reason, f"Job's {word} not permitted to use this partition ({told})")
-        if not allowed and name in denied:
-            told = f"{partition.name} denies {','.join(denied)} including {name}"
-            return Blocked(reason, f"Job's {word} not permitted to use this partition ({told})")
-    only_group = len(set(spec.groups) - {spec.gid}) == 0  # names of others are known where the job was submitted
-    if partition.allow_groups and spec.uid != 0 and only_group and spec.group not in partition.allow_groups:
-        return Blocked(Reason.PARTITION_CONFIG)
+    shut = _lists(job, partition) if _has_lists(partition) else None
+    if shut is not None:
+        return shut
+    if partition.allow_groups and spec.uid != 0 and spec.group not in partition.allow_groups:
+        if not set(spec.groups) - {spec.gid}:  # names of others are known where the job was submitted
+            return Blocked(Reason.PARTITION_CONFIG)
     if partition.root_only and spec.uid != 0:
         return Blocked(Reason.PARTITION_CONFIG)
     if partition.disable_root_jobs and spec.uid == 0:
@@ -122,3 +114,29 @@ def ends_too_late(job: Job, partition: Partition, now: float) -> bool:
         return False
     limit = job.spec.time_min if job.spec.time_min is not None else time_limit(job, partition)
     return limit is not None and now + 60 * limit > job.spec.deadline
+
+
+def _has_lists(partition: Partition) -> bool:
+    return bool(partition.allow_accounts or partition.deny_accounts or partition.allow_qos or partition.deny_qos)
+
+
+def asks_who(partition: Partition) -> bool:
+    """Whether `of_partition` depends on the job's user, group, account or QOS."""
+    return _has_lists(partition) or bool(partition.allow_groups or partition.root_only or partition.disable_root_jobs)
+
+
+def _lists(job: Job, partition: Partition) -> Blocked | None:
+    """Accounts and QOS that are let in, or are not."""
+    spec = job.spec
+    lists = (
+        ("account", Reason.ACCOUNT_NOT_ALLOWED, spec.account, partition.allow_accounts, partition.deny_accounts),
+        ("QOS", Reason.QOS_NOT_ALLOWED, spec.qos, partition.allow_qos, partition.deny_qos),
+    )
+    for word, reason, name, allowed, denied in lists:
+        if allowed and name not in allowed:
+            told = f"{partition.name} allows {','.join(allowed)} not {name}"
+            return Blocked(reason, f"Job's {word} not permitted to use this partition ({told})")
+        if not allowed and name in denied:
+            told = f"{partition.name} denies {','.join(denied)} including {name}"
+            return Blocked(reason, f"Job's {word} not permitted to use this partition ({told})")
+    return None

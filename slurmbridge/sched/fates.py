@@ -13,7 +13,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive
 from slurmbridge.sched.choose import Part, alone
 from slurmbridge.sched.columns import Bools, Ints
-from slurmbridge.sched.eligibility import Blocked, of_partition, time_limit
+from slurmbridge.sched.eligibility import Blocked, asks_who, of_partition, time_limit
 from slurmbridge.sched.order import Places
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot
@@ -70,10 +70,16 @@ def pairs_of(
     found: list[tuple[int, float, bool]] = []
     table = snapshot.shapes
     groups = np.searchsorted(places.first, np.arange(done, len(places.views)), side="right") - 1
+    by_who = [asks_who(view.partition) for view in places.by_number]
+    alike: dict[tuple[object, ...], Fate] = {}
     for group, number in zip(groups.tolist(), places.views[done:].tolist(), strict=True):
         spec, shape = table.samples[group]
-        job = Job(job_id=0, spec=spec, het_job_id=table.het[group], submit_time=0.0)
-        fate = fates[group, number] = fate_of(job, shape, places.by_number[number], alones)
+        key = number, shape.number, spec.time_limit, spec.time_min, spec.deadline is None, not table.het[group]
+        fate = alike.get(key) if not by_who[number] else None
+        if fate is None:
+            job = Job(job_id=0, spec=spec, het_job_id=table.het[group], submit_time=0.0)
+            fate = alike[key] = fate_of(job, shape, places.by_number[number], alones)
+        fates[group, number] = fate
         found.append((shape.number, fate.length, fate.plain and fate.blocked is None))
     shapes, lengths, plain = zip(*found, strict=True)
     return Pairs(

@@ -1,6 +1,6 @@
 """On which node does a job of one node start: the first that has room, in the order in which its partition's are tried?
 
-Where the order is fixed, each shape has a place in the line before which nothing has room for it, and goes on from there. Where
+Where the order is fixed, each shape has a place in the line before which nothing has room for it: the search goes on there. Where
 starts change the order, each shape has a list of nodes that may have room, of which the last is next.
 """
 
@@ -41,8 +41,6 @@ class FirstNode:
         """There may be more room now than before."""
         self._lists.clear()
         self._places.clear()
-        for _, line in self._lines.values():
-            line.begin_again()
 
     def place(
         self,
@@ -80,24 +78,24 @@ class FirstNode:
     def _in_line(
         self, key: _Key, nodes: Bools, portions: Portions, horizon: Horizon, floor: Sequence[int]
     ) -> Placement | None:
-        line = self._line(nodes, horizon)
+        line = self._line(nodes)
         rooms = [room.cells for room in horizon.rooms(key[2])]
         columns, busy = self._snapshot.columns, horizon.room.busy
-        at = line.first(self._places.get(key, 0), floor)
+        at = line.first(self._places.get(key, 0), floor, horizon.room)
         while at < len(line.rows):
             found = portions.place(line.rows[at], columns, rooms, busy, self._tracked)
             if found is not None:
                 self._places[key] = at
                 return found
-            at = line.first(at + 1, floor)
+            at = line.first(at + 1, floor, horizon.room)
         self._places[key] = at
         return None
 
-    def _line(self, nodes: Bools, horizon: Horizon) -> Line:
+    def _line(self, nodes: Bools) -> Line:
         known = self._lines.get(id(nodes))
         if known is None:
             order = self._snapshot.columns.order
-            known = nodes, Line(order[nodes[order]], horizon.room, horizon.touched)
+            known = nodes, Line(order[nodes[order]])
             self._lines[id(nodes)] = known
         return known[1]
 

@@ -33,39 +33,40 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 class Kinds:
     """By row, worked out when they are asked for."""
 
-    __slots__ = ("_by_row", "_devices", "_known", "_shared", "_sizes", "_types")
+    __slots__ = ("_by_row", "_known", "_table", "_types")
 
     def __init__(self, sizes: Sequence[Ints], devices: Sequence[Ints], shared: Bools, types: tuple[str, ...]) -> None:
         """`sizes`: CPUs, sockets, cores, threads and MiB by row; `devices`: numbers of `types`, indexes and MiB by row and
         slot.
         """
-        self._sizes, self._devices, self._shared, self._types = sizes, devices, shared, types
-        self._by_row: list[Kind | None] = [None] * len(sizes[0])
-        self._known: dict[tuple[object, ...], Kind] = {}
+        self._table = np.concatenate([np.stack(sizes, axis=1), *devices, shared.astype(np.int64)], axis=1)
+        self._types = types
+        self._by_row: list[Kind | None] = [None] * len(self._table)
+        self._known: dict[bytes, Kind] = {}
 
     def of(self, row: int) -> Kind:
         """Equal ones are the same object."""
         found = self._by_row[row]
         if found is None:
-            found = self._by_row[row] = self._learn(row)
+            key = self._table[row].tobytes()
+            found = self._known.get(key)
+            if found is None:
+                found = self._known[key] = self._learned(row)
+            self._by_row[row] = found
         return found
 
-    def _learn(self, row: int) -> Kind:
-        cpus, sockets, cores, threads, memory = (int(column[row]) for column in self._sizes)
-        numbers, indexes, mib = (tuple(column[row].tolist()) for column in self._devices)
-        shared = tuple(self._shared[row].tolist())
-        key = cpus, sockets, cores, threads, memory, numbers, indexes, mib, shared
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = Kind(
-                cpus=cpus,
-                sockets=sockets,
-                cores=cores,
-                threads=threads,
-                memory=memory,
-                indexes=indexes,
-                types=tuple(self._types[number] if number >= 0 else None for number in numbers),
-                mib=mib,
-                shared=shared,
-            )
-        return found
+    def _learned(self, row: int) -> Kind:
+        cpus, sockets, cores, threads, memory, *devices = self._table[row].tolist()
+        slots = len(devices) // 4
+        numbers, indexes, mib, shared = (devices[first * slots : (first + 1) * slots] for first in range(4))
+        return Kind(
+            cpus=cpus,
+            sockets=sockets,
+            cores=cores,
+            threads=threads,
+            memory=memory,
+            indexes=tuple(indexes),
+            types=tuple(self._types[number] if number >= 0 else None for number in numbers),
+            mib=tuple(mib),
+            shared=tuple(map(bool, shared)),
+        )

@@ -23,7 +23,7 @@ from slurmbridge.sched.held import OVERRUN_S
 from slurmbridge.sched.one_node import OneNode, part_of_one
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.room import Room
-from slurmbridge.sched.rows import sum_of_rows
+from slurmbridge.sched.rows import least_first, sum_of_rows
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Waiting
@@ -133,7 +133,7 @@ class RoomMaker:
         if wish.floor[-1] <= 1:
             rows, least = rows[least < np.inf], least[least < np.inf]
         least = np.where(least < np.inf, least, 0.0)
-        order = np.argsort(least, kind="stable")[:most]
+        order = least_first(least, most)
         return rows[order].tolist(), least[order].tolist()
 
     def _single(self, wish: _Wish, rows: Sequence[int], least: Sequence[float]) -> Found | None:

@@ -16,13 +16,14 @@ from slurmbridge.model.job import Allocation, DeviceShare, NodeShare
 from slurmbridge.model.request import Exclusive, LicenseTerm
 from slurmbridge.model.tres import Tres
 from slurmbridge.sched import cpus, gpus
+from slurmbridge.sched.bits import lowest_bits, numbers
 from slurmbridge.sched.choose import Part, choose, with_counts
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.features import Alternative
 from slurmbridge.sched.fit import Rules, capacity, cpus_of_node, is_whole, memory_of_node, open_to_user, unit_of
 from slurmbridge.sched.lasting import Lasting
 from slurmbridge.sched.placing import Placing
-from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold, lowest_bits
+from slurmbridge.sched.room import NO_OWNER, Hold, Room, device_hold
 from slurmbridge.sched.screen import CPUS, MEMORY, MILLI, WHOLE
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView
@@ -216,21 +217,6 @@ def tasks_of(shape: Shape, tasks: int, count: int) -> int:
     if shape.tasks_given or shape.tasks_per_node or shape.overcommit:
         return tasks
     return max(count // shape.cpus_per_task, 1)
-
-
-def numbers(mask: int) -> tuple[int, ...]:
-    """The set bits of a mask, lowest first."""
-    found: list[int] = []
-    first = 0
-    while mask:
-        gap = (mask & -mask).bit_length() - 1
-        mask >>= gap
-        run = (~mask & (mask + 1)).bit_length() - 1  # set bits without a gap
-        first += gap
-        found += range(first, first + run)
-        mask >>= run
-        first += run
-    return tuple(found)
 
 
 def tres_of(

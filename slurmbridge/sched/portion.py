@@ -14,12 +14,13 @@ from slurmbridge.model.job import Allocation, NodeShare
 from slurmbridge.model.request import MemoryPer
 from slurmbridge.model.tres import Tres
 from slurmbridge.sched import cpus, gpus
+from slurmbridge.sched.bits import numbers
 from slurmbridge.sched.cells import Cells
 from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import NodeColumns
 from slurmbridge.sched.fit import Rules, cpus_of_node, cpus_of_task, unit_of
 from slurmbridge.sched.kinds import Kind
-from slurmbridge.sched.place import Placement, numbers, tasks_of, tres_of
+from slurmbridge.sched.place import Placement, tasks_of, tres_of
 from slurmbridge.sched.room import DeviceHold, Hold, device_hold
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView

@@ -14,7 +14,8 @@ import numpy as np
 from slurmbridge.model.cluster import Others
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive
-from slurmbridge.sched.cells import Cells, Saved
+from slurmbridge.sched.bits import lowest_bits, mask_of
+from slurmbridge.sched.cells import MIXED_OWNER, Cells, Saved
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.kinds import Kind
 from slurmbridge.sched.rows import count_in_rows
@@ -25,8 +26,6 @@ AMOUNTS = ("cpus", "memory", "milli", "mib", "whole", "jobs", "closed", "owner",
 """Columns of a `Room`; the other attributes are CPU numbers."""
 FEW = 8
 """So many nodes are quicker to go through one by one than all at once."""
-MIXED_OWNER = -2
-"""Of the lesser of two rooms whose owners differ: nobody may count on the node."""
 
 
 class DeviceHold(msgspec.Struct, frozen=True):
@@ -63,21 +62,18 @@ def holds_of(job: Job, columns: NodeColumns, *, closes: bool, owner: bool, share
         if row is None:
             continue
         node = columns.kinds.of(row)
-        mask = 0
-        for cpu in () if job.is_without_cpus else share.cpu_ids:
-            mask |= 1 << cpu
-        devices = tuple(
+        devices = [
             device_hold(node, node.indexes.index(device.index), device.milli, device.mib)
             for device in share.devices
             if device.index in node.indexes
-        )
+        ]
         found.append(
             Hold(
                 row=row,
                 cpus=0 if job.is_without_cpus else share.cpus,
                 memory=share.memory_mib,
-                mask=mask,
-                devices=devices,
+                mask=0 if job.is_without_cpus else mask_of(share.cpu_ids),
+                devices=tuple(devices),
                 closes=closes and not job.is_without_cpus,
                 owner=job.spec.uid if owned else NO_OWNER,
                 shares=shares,
@@ -249,29 +245,7 @@ class Room:
     def tighten(self, other: Room, rows: Iterable[int]) -> None:
         """The lesser of both at these rows."""
         for row in rows:
-            self._lessen(row, self._changes(row), other.cells)
-
-    def _lessen(self, row: int, own: Cells, other: Cells) -> None:
-        for least in ("cpus", "memory"):
-            mine, theirs = getattr(own, least), getattr(other, least)[row]
-            if theirs < mine[row]:
-                mine[row] = theirs
-        for most in ("jobs", "solid", "shared", "owners"):
-            mine, theirs = getattr(own, most), getattr(other, most)[row]
-            if theirs > mine[row]:
-                mine[row] = theirs
-        if other.closed[row]:
-            own.closed[row] = True
-        if other.owner[row] != own.owner[row]:
-            own.owner[row] = MIXED_OWNER
-        whole, milli, mib = 0, own.milli, own.mib
-        for place in range(row * own.width, (row + 1) * own.width):
-            if other.milli[place] < milli[place]:
-                milli[place] = other.milli[place]
-            if other.mib[place] < mib[place]:
-                mib[place] = other.mib[place]
-            whole += milli[place] >= 1000
-        own.whole[row] = whole
+            self._changes(row).lessen(row, other.cells)
 
     def tightened(self, other: Room) -> Room:
         """The lesser of both everywhere, without CPU numbers."""
@@ -311,20 +285,14 @@ class Room:
 
     def copy_row(self, source: Room, row: int) -> None:
         """Amounts of one node as they are in another room."""
-        own, other = self._changes(row), source.cells
-        own.cpus[row], own.memory[row], own.whole[row] = other.cpus[row], other.memory[row], other.whole[row]
-        own.jobs[row], own.closed[row] = other.jobs[row], other.closed[row]
-        own.owner[row], own.owners[row] = other.owner[row], other.owners[row]
-        own.solid[row], own.shared[row] = other.solid[row], other.shared[row]
-        first, last = row * own.width, (row + 1) * own.width
-        own.milli[first:last], own.mib[first:last] = other.milli[first:last], other.mib[first:last]
+        self._changes(row).copy(row, source.cells)
 
     def lessen(self, one: Room, other: Room, rows: Sequence[int]) -> None:
         """At these rows the lesser of both."""
         if len(rows) <= FEW:
             for row in rows:
                 self.copy_row(one, row)
-                self._lessen(row, self.cells, other.cells)
+                self.cells.lessen(row, other.cells)
             return
         at = np.array(rows, dtype=np.int64)
         for name in ("cpus", "memory", "milli", "mib"):
@@ -365,22 +333,6 @@ class Room:
         for hold in unnamed:
             mask = lowest_bits(everything & ~self.busy[row], hold.cpus)
             self.take(msgspec.structs.replace(hold, mask=mask))
-
-
-def lowest_bits(mask: int, count: int) -> int:
-    """The `count` lowest set bits of a mask (fewer when it has fewer)."""
-    taken = 0
-    while count > 0 and mask:
-        first = (mask & -mask).bit_length() - 1
-        rest = mask >> first
-        run = (~rest & (rest + 1)).bit_length() - 1  # set bits without a gap
-        if run > count:
-            run = count
-        stretch = ((1 << run) - 1) << first
-        taken |= stretch
-        mask &= ~stretch
-        count -= run
-    return taken
 
 
 def empty_room(columns: NodeColumns) -> Room:

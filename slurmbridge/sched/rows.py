@@ -33,3 +33,11 @@ def most_of_rows(table: Ints) -> Ints:
     for column in range(1, table.shape[1]):
         most = np.maximum(most, table[:, column])
     return most
+
+
+def least_first(values: NDArray[np.float64], count: int) -> Ints:
+    """Places of the `count` least values, the least first, equal ones in their order."""
+    if len(values) <= 4 * count:
+        return np.argsort(values, kind="stable")[:count].astype(np.int64)
+    some = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
+    return some[np.argsort(values[some], kind="stable")[:count]].astype(np.int64)

@@ -66,7 +66,7 @@ def key_of(spec: JobSpec) -> _Key:
     kept = [name for name, _ in request.recorded] if request.segment else ()
     return (
         spec.min_nodes,
-        None if _spreads_freely(spec) else spec.max_nodes,
+        None if spec.gpu is not None and _spreads_freely(spec) else spec.max_nodes,
         spec.num_tasks,
         spec.ntasks_given,
         max(spec.cpus_per_task, 1),
@@ -96,7 +96,7 @@ def key_of(spec: JobSpec) -> _Key:
         request.spread_job,
         spec.ntasks_per_node > 0 or _is_block(request.distribution),
         spec.reservation,
-        tuple((term.name, term.count) for term in spec.license_terms),
+        tuple([(term.name, term.count) for term in spec.license_terms]) if spec.license_terms else (),
         spec.licenses_any_of,
         spec.lifted,
         spec.uid if spec.exclusive is Exclusive.USER else -1,

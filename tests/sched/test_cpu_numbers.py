@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmbridge.sched import cpus
+from slurmbridge.sched.bits import lowest_bits, mask_of, numbers
 from slurmbridge.sched.kinds import Kind
-from slurmbridge.sched.place import numbers
-from slurmbridge.sched.room import lowest_bits
 
 
 def one_by_one(node: Kind, busy: int, *, count: int, tasks: int, per_task: int, unit: int, block: bool) -> set[int]:
@@ -69,4 +68,5 @@ def test_picking_is_what_one_unit_at_a_time_gives(
 @given(st.integers(0, (1 << 200) - 1), st.integers(0, 220))
 def test_lowest_bits_are_the_first_numbers_of_a_mask(mask: int, count: int) -> None:
     assert numbers(lowest_bits(mask, count)) == numbers(mask)[:count]
+    assert mask_of(numbers(mask)) == mask
     assert list(numbers(mask)) == [bit for bit in range(200) if mask >> bit & 1]
