@@ -31,7 +31,6 @@ from slurmbridge.daemon.planning import Planning
 from slurmbridge.daemon.pod_options import PodOptions
 from slurmbridge.daemon.server import Connection, Service
 from slurmbridge.daemon.tokens import Tokens
-from slurmbridge.errors import RuntimeFault
 from slurmbridge.lang.slurm_conf import why_without_effect
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.store.backup import DATABASE
@@ -101,7 +100,6 @@ class Daemon:
         self.socket_path = socket or socket_path(state)
         self.stopping = asyncio.Event()
         self.end_jobs = False
-        self.fault = ""  # why it ends without being told to
 
     async def serve(self, ready_fd: int | None) -> None:
         """Recover, open the socket, wait for the end, leave in order."""
@@ -168,13 +166,11 @@ class Daemon:
             store.close()
             await self.hosting.close()
         log.info("event=daemon.down pid=%d", os.getpid())
-        if self.fault:
-            raise RuntimeFault(self.fault)
 
     # ---- composition ----
 
     def _compose(self, store: SqliteStore) -> None:
-        self.planning = Planning(time.time, self._give_up)
+        self.planning = Planning(time.time)
         memory = Memory(self.config, Names(), owner_uid=os.geteuid(), host=configuration.host_name(), now=time.time())
         self.controller = Controller(
             memory,
@@ -195,12 +191,6 @@ class Daemon:
         crowd = Crowd(0 if self.hosting.is_shared else memory.owner_uid)
         self.service = Service(memory, self.controller.performer, time.time, self.hosting.take_over, crowd)
         self.service.step_address = self.controller.step_address
-
-    def _give_up(self) -> None:
-        self.fault = (
-            "the process that plans does not start, see its words in the log; `slurmbridge doctor` looks for the reason"
-        )
-        self.stopping.set()
 
     def _end_forsaken(self) -> None:
         self.controller.end_forsaken(self.service.attached)
