@@ -88,7 +88,7 @@ class GivingWay:
         else:
             maker = self._maker(None)
             if len(maker.victims):
-                for place in range(len(self.walk.rows)):
+                for place in gains.in_line(self.walk, self.rules):
                     while self._goes_on() and not self._skip(place) and self._preempt(place, maker, None):
                         pass  # of an array the next task
         return self.ways
@@ -142,24 +142,18 @@ class GivingWay:
         among = gains.entries(self.walk, market, self.rules, self._payers(market), could_move)
         if not among.any():
             return
-        turns = Turns(
-            market,
-            self.walk.memo,
-            self.walk.groups,
-            self.walk.entries,
-            self._skip,
-            among=among,
-        )
-        missed: dict[int, int] = {}  # by leaf
-        for leaf, place, ask in turns:
-            if not self._goes_on():
-                return
-            if self._one(market, maker, leaf, place, ask):
-                continue  # of an array the next task has its turn later
-            self._failed.add(self.walk.keys[place])
-            missed[leaf] = missed.get(leaf, 0) + 1
-            if missed[leaf] == MISSES:
-                turns.drop(leaf)
+        walk, missed = self.walk, dict[int, int]()  # by leaf
+        for some in gains.by_rank(walk, self.rules, among):
+            turns = Turns(market, walk.memo, walk.groups, walk.entries, self._skip, among=some)
+            for leaf, place, ask in turns:
+                if not self._goes_on():
+                    return
+                if missed.get(leaf, 0) < MISSES and self._one(market, maker, leaf, place, ask):
+                    continue  # of an array the next task has its turn later
+                self._failed.add(walk.keys[place])
+                missed[leaf] = missed.get(leaf, 0) + 1
+                if missed[leaf] >= MISSES:
+                    turns.drop(leaf)
 
     def _one(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector) -> bool:
         if self.rules.enabled and self._preempt(place, maker, market):

@@ -57,6 +57,9 @@ class Rules:
         ]
         flags = self.cluster.flags.union(*(mode_of(text).flags for text in texts))
         self.by_priority = bool(flags & {"WITHIN", "PRIORITY"})  # whether it matters who has the higher priority
+        self._heights: dict[str, int] = {}
+        for name in self.qos:
+            self._height(name, ())
         self._least_tier = min((each.priority_tier for each in partitions.values()), default=1)
         self._modes = {name: mode_of(each.preempt_mode) for name, each in self.qos.items()}
         self._partition_modes = {name: mode_of(each.preempt_mode) for name, each in partitions.items()}
@@ -111,6 +114,17 @@ class Rules:
             found = self.qos.get(qos)
             return self.by_priority or (found is not None and bool(found.preempt))
         return self.by_tier and any(self._tier(name) > self._least_tier for name in partitions)
+
+    def height(self, qos: str) -> int:
+        """Higher for a QOS that preempts lower ones, as far as they do not go round in circles."""
+        return self._heights.get(qos, 0) if self.by_qos else 0
+
+    def _height(self, qos: str, above: tuple[str, ...]) -> int:
+        """How long the longest chain of QOS is that preempt one another from here down."""
+        if qos not in self._heights:
+            below = [name for name in self.qos[qos].preempt if name in self.qos and name not in (*above, qos)]
+            self._heights[qos] = max((self._height(name, (*above, qos)) + 1 for name in below), default=0)
+        return self._heights[qos]
 
     def outranks(self, one: Job, other: Job, partition: str) -> bool:
         """Whether `one`, were it to wait, could take from `other` what that had in a partition."""
