@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 def mask_of(cpus: Sequence[int]) -> int:
     """The bits with these numbers."""
-    mask = 0
-    if cpus and tuple(range(cpus[0], cpus[0] + len(cpus))) == cpus:
-        mask = ((1 << len(cpus)) - 1) << cpus[0]
-        return mask
+    if not cpus:
+        return 0
+    first, count, mask = cpus[0], len(cpus), 0
+    if tuple(range(first, first + count)) == cpus:
+        return ((1 << count) - 1) << first
     for number in cpus:
         mask |= 1 << number
     return mask
