@@ -1,8 +1,8 @@
 """The site that a trace is replayed on: its configuration, and jobs as submission would have made them.
 
 Without a slurm.conf: the nodes of the cluster file, one partition for each that the trace names, accounts that take turns by
-what they have of their shares, the shortest limit first inside them, starts promised by claim, and GPUs counted in what is
-billed. A slurm.conf says all of that itself.
+what they have of their shares, who has waited longest first inside them (short limits a little before), starts promised by age,
+what is kept for them lent to work that may be ended, and GPUs counted in what is billed. A slurm.conf says all of that itself.
 """
 
 from __future__ import annotations
