@@ -31,6 +31,7 @@ from slurmbridge.daemon.planning import Planning
 from slurmbridge.daemon.pod_options import PodOptions
 from slurmbridge.daemon.server import Connection, Service
 from slurmbridge.daemon.tokens import Tokens
+from slurmbridge.errors import ConfigError, RuntimeFault
 from slurmbridge.lang.slurm_conf import why_without_effect
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.store.backup import DATABASE
@@ -100,6 +101,7 @@ class Daemon:
         self.socket_path = socket or socket_path(state)
         self.stopping = asyncio.Event()
         self.end_jobs = False
+        self.fault = ""  # why it ends without being told to
 
     async def serve(self, ready_fd: int | None) -> None:
         """Recover, open the socket, wait for the end, leave in order."""
@@ -117,7 +119,7 @@ class Daemon:
             self._compose(store)
             controller = self.controller
             pages = await self._listen_for_metrics(store)  # before anything runs: the address may be taken
-            gate = remote.bind(self.remote_at) if self.remote_at else None
+            gate = self._bind_remote()
             runtime = self.hosting.runtime
             await runtime.start(controller.running.on_report, self.config, daemon_addr=f"unix:{self.socket_path}")
             await controller.running.adopt()
@@ -166,11 +168,13 @@ class Daemon:
             store.close()
             await self.hosting.close()
         log.info("event=daemon.down pid=%d", os.getpid())
+        if self.fault:
+            raise RuntimeFault(self.fault)
 
     # ---- composition ----
 
     def _compose(self, store: SqliteStore) -> None:
-        self.planning = Planning(time.time)
+        self.planning = Planning(time.time, self._give_up)
         memory = Memory(self.config, Names(), owner_uid=os.geteuid(), host=configuration.host_name(), now=time.time())
         self.controller = Controller(
             memory,
@@ -192,6 +196,12 @@ class Daemon:
         self.service = Service(memory, self.controller.performer, time.time, self.hosting.take_over, crowd)
         self.service.step_address = self.controller.step_address
 
+    def _give_up(self) -> None:
+        self.fault = (
+            "the process that plans does not start, see its words in the log; `slurmbridge doctor` looks for the reason"
+        )
+        self.stopping.set()
+
     def _end_forsaken(self) -> None:
         self.controller.end_forsaken(self.service.attached)
 
@@ -206,6 +216,13 @@ class Daemon:
         return await asyncio.get_running_loop().create_unix_server(
             lambda: Connection(self.service), sock=sock, backlog=BACKLOG
         )
+
+    def _bind_remote(self) -> socket.socket | None:
+        if self.remote_at and not self.hosting.is_shared:
+            raise ConfigError(
+                "--remote lets users of other machines in, and this daemon serves you alone: start it as root, or in a pod"
+            )
+        return remote.bind(self.remote_at) if self.remote_at else None
 
     async def _open_remote(self, gate: socket.socket | None) -> remote.Remote | None:
         asserted.learn_of_jobs(self.controller.memory)

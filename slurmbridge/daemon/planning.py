@@ -1,7 +1,8 @@
 """The planner's process from the daemon's side: one request at a time, started anew when it breaks.
 
 The worker (`sched.worker`) never blocks queries; one cycle is under way at most, and what happens meanwhile goes into
-the next delta. A worker that dies is told everything again.
+the next delta. A worker that dies is told everything again. One that never starts (a library is missing) is another matter:
+jobs would be taken and wait for ever, so the daemon is told to give up.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import logging
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from slurmbridge.daemon.plans import Plans
@@ -27,6 +28,9 @@ PATIENCE = 3.0  # cycles that the planner rests after each while jobs only come:
 ANSWER_LIMIT_S = 120.0  # a planner that says nothing for so long is ended and started anew
 TRIES = 2
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0  # before a broken planner is started again
+STILLBORN = 3  # planners that ended by themselves before the first answer of any
+END_S = 2.0  # for which a planner that hung up is waited for
+WORKER = (sys.executable, "-I", "-m", "slurmbridge.sched.worker")
 
 
 class _Estimate:
@@ -41,8 +45,14 @@ class _Estimate:
 class Planning:
     """Runs cycles while there is something new."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    """`give_up` is called once, when it is clear that the planner never starts."""
+
+    def __init__(
+        self, clock: Callable[[], float], give_up: Callable[[], None], command: Sequence[str] = WORKER
+    ) -> None:
+        self._clock, self._give_up, self._command = clock, give_up, command
+        self._has_answered = False
+        self._stillborn = 0
         self._wakeup = asyncio.Event()
         self._hurry = asyncio.Event()
         self.plans = self._plans = Plans(clock, self._wake)
@@ -111,10 +121,13 @@ class Planning:
             self._hurry.clear()
             try:
                 await self._cycle()
-            except Exception:  # whatever broke: a daemon that no longer plans would be worse than a late plan
+            except Exception as fault:  # whatever broke: a daemon that no longer plans would be worse than a late plan
                 log.exception("event=planner.failed")
                 self.failures += 1
-                await self._end_worker()
+                code = await self._end_worker(hung_up=isinstance(fault, (EOFError, ConnectionError)))
+                if self._is_hopeless(code):
+                    self._give_up()
+                    return
                 self._plans.whole = True
                 self._wakeup.set()
                 await asyncio.sleep(pause)
@@ -188,7 +201,9 @@ class Planning:
     async def _ask(self, worker: asyncio.subprocess.Process, request: bytes) -> bytes:
         """One request, one answer's body. TimeoutError: the planner hangs."""
         async with asyncio.timeout(ANSWER_LIMIT_S):
-            return await self._exchange(worker, request)
+            answer = await self._exchange(worker, request)
+        self._has_answered = True
+        return answer
 
     @staticmethod
     async def _exchange(worker: asyncio.subprocess.Process, request: bytes) -> bytes:
@@ -198,13 +213,15 @@ class Planning:
         header = await worker.stdout.readexactly(frames.HEADER.size)
         return await worker.stdout.readexactly(frames.frame_length(header))
 
+    def _is_hopeless(self, code: int | None) -> bool:
+        """A request that breaks a planner is answered, and whom the kernel ends may start again: neither is meant."""
+        self._stillborn += not self._has_answered and code is not None and code > 0
+        return self._stillborn >= STILLBORN
+
     async def _ensure_worker(self) -> asyncio.subprocess.Process:
         if self._worker is None or self._worker.returncode is not None:
             self._worker = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-I",
-                "-m",
-                "slurmbridge.sched.worker",
+                *self._command,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,
@@ -212,11 +229,23 @@ class Planning:
             self._plans.whole = True
         return self._worker
 
-    async def _end_worker(self) -> None:
+    async def _end_worker(self, *, hung_up: bool = False) -> int | None:
+        """Its exit status, where it ended by itself; None: it did not."""
         worker, self._worker = self._worker, None
-        if worker is not None and worker.returncode is None:
+        if worker is None:
+            return None
+        if worker.stdin is not None:
+            worker.stdin.close()
+        if hung_up:
+            try:
+                return await asyncio.wait_for(worker.wait(), END_S)
+            except TimeoutError:
+                log.warning("event=planner.hung_up pid=%d", worker.pid)
+        if worker.returncode is None:
             worker.kill()
             await worker.wait()
+            return None
+        return worker.returncode
 
 
 def _found(answer: frames.Answer) -> Verdict | Explanation | None:
