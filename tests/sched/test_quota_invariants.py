@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from slurmbridge.model.accounts import Accounting, Assoc, Quota
@@ -162,10 +162,24 @@ ORDERS = st.builds(
     promise=st.sampled_from(["turn", "claim"]),
 )
 WORK = st.lists(asks(), min_size=1, max_size=8)
+# Room is made for two gangs in one cycle, and each fits in the place of the other.
+COLLIDING: dict[str, Any] = {
+    "tree": ({"b": ("", "cpu", 9, 0, "")}, {}),
+    "first": [{"account": "a", "tasks": 6, "where": "gpu", "nodes": 2, "array": 4}],
+    "second": [
+        *({"account": "a", "tasks": 1, "where": "debug"} for _ in range(4)),
+        {"account": "b", "tasks": 1, "where": "gpu", "nodes": 2},
+        {"account": "b", "tasks": 7, "where": "gpu", "nodes": 2},
+    ],
+    "several": False,
+    "ends": 0,
+    "order": Scheduling(order="auto", backfill="priority", promise="turn"),
+}
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(tree=TREES, first=WORK, second=WORK, several=st.booleans(), ends=st.integers(0, 4), order=ORDERS)
+@example(**COLLIDING)
 def test_queues_come_to_rest_inside_their_quotas(
     tree: Tree, first: list[dict[str, Any]], second: list[dict[str, Any]], several: bool, ends: int, order: Scheduling
 ) -> None:
