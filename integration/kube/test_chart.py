@@ -15,6 +15,7 @@ from slurmbridge.runtime.kube.faults import ApiFault, Kind
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 VALUES = {"networkPolicy": {"enabled": True}, "login": {"enabled": True}, "users": {"passwd": "a:x:9:9::/:/bin/sh"}}
+AGENT = {"login": {"enabled": True, "agent": {"secret": "agent"}}}
 
 
 @pytest.fixture
@@ -22,6 +23,7 @@ def installed(cluster: Cluster, space: Namespace, tmp_path: Path) -> Iterator[Pa
     """All of the chart but its daemon; a kubeconfig with the daemon's token."""
     made = objects(VALUES, namespace=space.name)
     rights = [each for each in made if each["kind"] != "StatefulSet"]
+    made += [each for each in objects(AGENT, namespace=space.name) if each["kind"] == "Deployment"]
     for name, part in (("all", made), ("rights", rights)):
         (tmp_path / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": part}))
     try:

@@ -200,6 +200,21 @@ def test_the_daemon_answers_in_its_pod(site: Site) -> None:
     assert site.release.run("squeue", "-h") == ""
 
 
+def test_a_restricted_namespace_takes_the_daemon_s_pod(site: Site) -> None:
+    made = objects({"storage": {"existingClaim": "home"}}, namespace=site.jobs.name)
+    spec = next(each for each in made if each["kind"] == "StatefulSet")["spec"]["template"]["spec"]
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "trial"},
+        "spec": {**spec, "serviceAccountName": "default"},
+    }
+    site.jobs.kubectl("create", "--dry-run=server", "--filename=-", text=json.dumps(pod))
+    spec["containers"][0]["securityContext"] = {}
+    with pytest.raises(ClusterError, match="violates PodSecurity"):
+        site.jobs.kubectl("create", "--dry-run=server", "--filename=-", text=json.dumps(pod))
+
+
 def test_a_user_submits_from_the_login_container_and_owns_what_comes_of_it(site: Site) -> None:
     job = site.submit("--wrap='id -u; hostname'")
     site.await_state(job, "COMPLETED")
