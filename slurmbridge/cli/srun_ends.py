@@ -49,6 +49,7 @@ class Ends:
         self.nodes: dict[int, tuple[str, int]] = {}
         self._statuses: dict[int, int] = {}
         self._told: set[int] = set()
+        self._cut = ""
         self.is_forced = False  # somebody was killed, or the step was ended for a task's sake
 
     def done(self, task: int, status: int) -> None:
@@ -58,14 +59,21 @@ class Ends:
     def running(self) -> list[int]:
         return [task for task in self.nodes if task not in self._statuses]
 
+    def cut(self, step: str) -> None:
+        """Nothing more will be heard of it."""
+        if self.running:
+            self._cut = f"srun: error: StepId={step}: the connection to it was cut, which ends what still ran of it"
+
     def new_lines(self) -> list[str]:
-        """About tasks that ended badly since the last call."""
+        """About tasks that ended badly since the last call, and about an end of all that nobody told of."""
         groups: dict[tuple[str, int], list[int]] = {}
         for task, status in self._statuses.items():
             if status and task not in self._told:
                 self._told.add(task)
                 groups.setdefault((self.nodes[task][0], status), []).append(task)
-        return [f"srun: error: {node}: {named(tasks)}: {words_of(status)}" for (node, status), tasks in groups.items()]
+        lines = [f"srun: error: {node}: {named(tasks)}: {words_of(status)}" for (node, status), tasks in groups.items()]
+        cut, self._cut = self._cut, ""
+        return [*lines, cut] if cut else lines
 
     def standing(self, step: str) -> list[str]:
         """How things stand, when the others took too long after the first."""

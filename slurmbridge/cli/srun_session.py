@@ -31,7 +31,6 @@ FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGHUP)
 RESIZED = (signal.SIGWINCH,)
 ENDING = (signal.SIGTERM, signal.SIGQUIT)
 
-
 Gate = Callable[["Session", dict[str, Any]], None]
 
 
@@ -152,6 +151,7 @@ class Session:
         if not data:
             if self._code is None:
                 if self._id:
+                    self._ends.cut(self._id)
                     self._summarise()
                 else:
                     job = self._request.get("job")

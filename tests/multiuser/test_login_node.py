@@ -196,8 +196,9 @@ def test_a_step_ends_with_the_agent_and_srun_says_so(node: LoginNode) -> None:
     node.kill()
     time.sleep(0.3)
     node.begin()
-    begun.communicate(timeout=WITHIN)
-    assert begun.returncode != 0
+    _, err = begun.communicate(timeout=WITHIN)
+    assert begun.returncode == 1
+    assert b"the connection to it was cut" in err
     until(lambda: not node.run("ann", "squeue", "-h", "-u", "ann").stdout)
 
 
