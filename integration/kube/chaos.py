@@ -22,7 +22,8 @@ from cluster.pods import Namespace
 from .bridge import Bridge
 from .proxy import Proxy
 
-SETTLE_S = 900.0
+SETTLE_S, EACH_S = 300.0, 8.0
+"""For all jobs, and more for each: a busy machine and an API server that is seldom there take their time."""
 UP_S = 240.0
 """Within which a daemon comes up, however often its API server is away."""
 SCRIPT = (
@@ -209,7 +210,7 @@ class Chaos:
         return ["?"]
 
     def settle(self) -> None:
-        end = time.monotonic() + SETTLE_S
+        end = time.monotonic() + SETTLE_S + EACH_S * self.count
         while waiting := self.waiting():
             assert time.monotonic() < end, (
                 waiting,
