@@ -110,6 +110,7 @@ class Daemon:
             loop.add_signal_handler(number, self.stopping.set)
         try:
             self.config = await self.hosting.prepare()
+            gate = self._bind_remote()
             half_life = self.config.priority_decay_half_life
             store = SqliteStore(os.path.join(self.state, DATABASE), decay_half_life=half_life)
         except BaseException:
@@ -119,7 +120,6 @@ class Daemon:
             self._compose(store)
             controller = self.controller
             pages = await self._listen_for_metrics(store)  # before anything runs: the address may be taken
-            gate = self._bind_remote()
             runtime = self.hosting.runtime
             await runtime.start(controller.running.on_report, self.config, daemon_addr=f"unix:{self.socket_path}")
             await controller.running.adopt()

@@ -250,6 +250,15 @@ def test_a_user_cannot_be_an_agent(node: LoginNode) -> None:
     assert answer.returncode == 1
 
 
+def test_a_daemon_of_one_user_lets_nobody_in_from_elsewhere(node: LoginNode) -> None:
+    answer = node.machine.run("ben", "slurmbridge", "up", "--state", "own", "--remote", "127.0.0.1:1")
+    assert answer.returncode == 1
+    assert answer.stderr.splitlines() == [
+        "slurmbridge: error: --remote lets users of other machines in, and this daemon serves you alone: start it as root, "
+        "or in a pod"
+    ]
+
+
 def test_a_revoked_agent_is_refused_with_words(node: LoginNode) -> None:
     """The last of all: the login node is shut out."""
     words = ("slurmbridge", "agent-credentials", "--revoke", "login1", "--state", str(node.machine.state))
