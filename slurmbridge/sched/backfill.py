@@ -146,11 +146,14 @@ class Horizon:
 
     def limits(self, length_s: float) -> Room:
         """The least room over the windows that open before a run of this length would end."""
-        place = self.reach(length_s)
+        return self.least(self.reach(length_s))
+
+    def least(self, place: int) -> Room:
+        """The least of the room now and those left at the first `place` promised starts."""
         return self._all_limits()[place] if place else self.room
 
     def rooms(self, place: int) -> list[Room]:
-        """The room now and those left at the first `place` promised starts, of which `limits` is the least."""
+        """The rooms of which `least` is the least."""
         return [self.room, *(window.room for window in self._windows[:place])]
 
     def _all_limits(self) -> list[Room]:

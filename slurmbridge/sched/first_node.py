@@ -25,6 +25,9 @@ from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 _Key = tuple[int, int, int, int]
 """Shape, partition, promised starts that its run would meet, and which of its alternatives."""
 
+MISSES = 4
+"""After so many nodes that have room now but none for the job, only those are looked at that keep it up to its end."""
+
 
 class FirstNode:
     """One cycle's answers. What is known is forgotten when there may be more room than before."""
@@ -80,14 +83,17 @@ class FirstNode:
     ) -> Placement | None:
         line = self._line(nodes)
         rooms = [room.cells for room in horizon.rooms(key[2])]
-        columns, busy = self._snapshot.columns, horizon.room.busy
-        at = line.first(self._places.get(key, 0), floor, horizon.room)
+        columns, room, misses = self._snapshot.columns, horizon.room, 0
+        at = line.first(self._places.get(key, 0), floor, room)
         while at < len(line.rows):
-            found = portions.place(line.rows[at], columns, rooms, busy, self._tracked)
+            found = portions.place(line.rows[at], columns, rooms, horizon.room.busy, self._tracked)
             if found is not None:
                 self._places[key] = at
                 return found
-            at = line.first(at + 1, floor, horizon.room)
+            misses += 1
+            if misses == MISSES:  # promises are in the way
+                room = horizon.least(key[2])
+            at = line.first(at + 1, floor, room)
         self._places[key] = at
         return None
 

@@ -32,7 +32,7 @@ from slurmbridge.sched.place import Placement
 from slurmbridge.sched.places import Site
 from slurmbridge.sched.portion import ANY
 from slurmbridge.sched.room import NO_OWNER, Room
-from slurmbridge.sched.screen import MEMORY, floor_of, hopeless
+from slurmbridge.sched.screen import MEMORY, MILLI, floor_of, hopeless
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 from slurmbridge.sched.soonest import least_of
@@ -296,12 +296,14 @@ class Session:
         return reason, start, tuple(node.node for node in placement.allocation.nodes)
 
     def _floor(self, shape: Shape) -> list[int]:
-        """`floor`, of memory nothing where it is not counted."""
+        """`floor`, of memory nothing where it is not counted; of devices that are shared by MiB, the least part."""
         found = self._floors.get(shape.number)
         if found is None:
             found = self._floors[shape.number] = list(self.floor(shape))
             if not self._rules.counts_memory:
                 found[MEMORY] = ANY
+            if shape.gpu is not None and shape.gpu.mib:
+                found[MILLI] = shape.gpu.mib * 1000 // max(int(self.snapshot.columns.device_mib.max(initial=0)), 1)
         return found
 
     def floor(self, shape: Shape) -> Sequence[int]:
