@@ -139,14 +139,10 @@ class Rules:
             own.name == theirs.name and self.by_priority and one.priority > other.priority
         )
 
-    def mode_against(self, victim: Job, now: float) -> str | None:
-        """How this run would be ended if anybody may end it; None: nobody may now."""
+    def mode_against(self, victim: Job) -> str | None:
+        """How this run would be ended if anybody may end it, once it is not exempt; None: nobody may."""
         qos = self.qos.get(victim.spec.qos)
-        if (
-            not is_evictable(victim)
-            or (qos is not None and qos.preemptible is False)
-            or self.exempt_until(victim) > now
-        ):
+        if not is_evictable(victim) or (qos is not None and qos.preemptible is False):
             return None
         base = self.mode(victim).base
         if base == SUSPEND:
@@ -155,13 +151,12 @@ class Rules:
             return REQUEUE if victim.may_requeue else CANCEL
         return CANCEL if base == CANCEL else None
 
-    def likeness(self, victim: Job, now: float) -> tuple[object, ...]:
-        """Equal for runs of which `may_preempt` says the same to one job."""
-        exempt = not is_evictable(victim) or self.exempt_until(victim) > now
+    def likeness(self, victim: Job) -> tuple[object, ...]:
+        """Equal for runs of which `may_preempt` says the same to one job, once they are not exempt."""
         flags = self.mode(victim).flags
         order = victim.priority if flags & {"WITHIN", "PRIORITY"} or self.min_exempt_priority is not None else 0
         kind = victim.spec.qos, partition_of(victim), victim.may_requeue, victim.state
-        return (*kind, exempt, order)
+        return (*kind, is_evictable(victim), order)
 
     def _effective(self, base: str, victim: Job, where: str) -> str | None:
         if base == REQUEUE:
@@ -198,11 +193,9 @@ class Rules:
         qos = self.qos.get(victim.spec.qos)
         return qos.grace_time if qos is not None else 0
 
-    def reclaim_mode(self, victim: Job, now: float, *, has_quotas: bool) -> str | None:
-        """How this run may be ended so that another queue gets its quota; None: it may not now."""
+    def reclaim_mode(self, victim: Job, *, has_quotas: bool) -> str | None:
+        """How this run may be ended so that another queue gets its quota, once it is not exempt; None: it may not."""
         if not is_evictable(victim) or not is_preemptible(victim, self.qos, has_quotas=has_quotas):
-            return None
-        if self.exempt_until(victim) > now:
             return None
         base = self.mode(victim).base if self.enabled else REQUEUE
         return REQUEUE if base != CANCEL and victim.may_requeue else CANCEL

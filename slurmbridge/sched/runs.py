@@ -114,8 +114,8 @@ class _Maker:
         firm = self._firm.get(likes)
         if firm is None:
             firm = self._firm[likes] = not is_preemptible(job, rules.qos, has_quotas=self._quotas)
-        taken = rules.mode_against(job, math.inf) if rules.enabled else None
-        reclaimed = rules.reclaim_mode(job, math.inf, has_quotas=True) if self._quotas else None
+        taken = rules.mode_against(job) if rules.enabled else None
+        reclaimed = rules.reclaim_mode(job, has_quotas=True) if self._quotas else None
         holds = running.holds
         devices = sum([device.milli for hold in holds for device in hold.devices])
         cpus = sum([hold.cpus for hold in holds])
@@ -136,7 +136,7 @@ class _Maker:
     def _kind(self, job: Job) -> int:
         rules = self._rules
         order = job.priority if rules.by_priority else 0
-        key = rules.likeness(job, math.inf), job.spec.partitions, order
+        key = rules.likeness(job), job.spec.partitions, order
         return self._kinds.setdefault(key, len(self._kinds))
 
 

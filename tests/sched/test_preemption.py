@@ -177,7 +177,7 @@ def test_what_is_on_its_way_out_is_not_chosen_again(record: dict[str, Any]) -> N
 def test_a_qos_that_is_not_preemptible_is_safe_by_every_rule() -> None:
     made = rules("qos", "REQUEUE", qos=(Qos(name="normal", preemptible=False),))
     assert made.may_preempt(waiting(qos="urgent"), running(1), NOW) is None
-    assert made.reclaim_mode(running(1), NOW, has_quotas=True) is None
+    assert made.reclaim_mode(running(1), has_quotas=True) is None
 
 
 def test_preemptible_is_said_by_the_job_then_its_qos_then_by_whether_there_are_quotas() -> None:
@@ -195,10 +195,10 @@ def test_preemptible_is_said_by_the_job_then_its_qos_then_by_whether_there_are_q
 
 def test_reclaim_requeues_unless_the_mode_says_cancel_and_waits_for_the_exempt_time() -> None:
     made = rules("none", "OFF", preempt_exempt_time=7200)
-    assert made.reclaim_mode(running(1), NOW, has_quotas=True) is None
-    assert made.reclaim_mode(running(1), NOW + HOUR, has_quotas=True) == "REQUEUE"
-    assert made.reclaim_mode(running(1, requeue=False), NOW + HOUR, has_quotas=True) == "CANCEL"
-    assert rules("qos", "CANCEL").reclaim_mode(running(1), NOW, has_quotas=True) == "CANCEL"
+    assert made.exempt_until(running(1)) == NOW + HOUR
+    assert made.reclaim_mode(running(1), has_quotas=True) == "REQUEUE"
+    assert made.reclaim_mode(running(1, requeue=False), has_quotas=True) == "CANCEL"
+    assert rules("qos", "CANCEL").reclaim_mode(running(1), has_quotas=True) == "CANCEL"
 
 
 def test_a_run_in_its_grace_time_says_when_it_leaves_and_a_suspended_one_has_given_up_its_cpus() -> None:
