@@ -58,6 +58,9 @@ def agent_credentials(
         raise click.UsageError("name one agent, or give --list or --revoke NAME")
     if not os.path.isdir(folder):
         raise ConfigError("there is no daemon's state folder: name it with --state", file=folder)
+    owner = os.stat(folder).st_uid
+    if owner != os.geteuid():  # the daemon could not read what another user writes there
+        raise ConfigError(f"it is uid {owner}'s: type this as the daemon's user", file=folder)
     if listed:
         show(folder)
     elif revoke is not None:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import datetime
 import os
 import socket
 import ssl
+import threading
 from pathlib import Path
 
 import pytest
+import yaml
+from click.testing import CliRunner
 
-from slurmbridge.agent import credentials
+from slurmbridge.agent import credentials, lookup
 from slurmbridge.agent.far import Pool
+from slurmbridge.agent.lookup import Lookup
+from slurmbridge.cli.login_nodes import agent_credentials
 from slurmbridge.daemon import certificate, enrolment, remote, threshold
 from slurmbridge.daemon.asserted import judge, learn_of_jobs
 from slurmbridge.daemon.enrolment import Enrolled
@@ -370,6 +376,65 @@ def test_what_cannot_be_read_is_not_believed_and_stops_no_other(tmp_path: Path) 
     os.chmod(tmp_path / enrolment.FOLDER, 0o777)
     assert found.renew()
     assert found.find(der["b"], 0.0) is None, "anybody may have put it there"
+
+
+@pytest.mark.parametrize("listed", [("a", "--out", "x"), ("--list",), ("--revoke", "a")])
+def test_who_is_not_the_daemons_user_enrols_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: os.stat(tmp_path).st_uid + 1)
+    answer = CliRunner().invoke(agent_credentials, [*listed, "--state", str(tmp_path)])
+    assert isinstance(answer.exception, ConfigError) and "the daemon's user" in str(answer.exception)
+    assert not (tmp_path / enrolment.FOLDER).exists()
+
+
+def test_credentials_as_a_secret_are_what_the_files_would_be(tmp_path: Path) -> None:
+    words = ["a", "--manifest", "sb-agent", "--state", str(tmp_path)]
+    answer = CliRunner().invoke(agent_credentials, words)
+    assert answer.exit_code == 0, answer.output
+    found = yaml.safe_load(answer.output)
+    assert (found["kind"], found["metadata"]["name"]) == ("Secret", "sb-agent")
+    (tmp_path / "out").mkdir()
+    for name, content in found["data"].items():
+        path = tmp_path / "out" / name
+        path.write_bytes(base64.b64decode(content))
+        path.chmod(0o400)
+    assert credentials.load(str(tmp_path / "out")).pin == certificate.ensure(str(tmp_path))[1]
+    again = CliRunner().invoke(agent_credentials, words)
+    assert isinstance(again.exception, ConfigError) and "already" in str(again.exception)
+
+
+# ---- who sits at a login node
+
+
+class Slow(Known):
+    """A name service that has stopped to answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = threading.Event()
+
+    def native_user(self, uid: int) -> UserRecord | None:
+        self.answers.wait()
+        return super().native_user(uid)
+
+
+def test_a_name_service_that_hangs_is_waited_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "WITHIN_S", 0.1)
+    names = Slow()
+
+    async def whole() -> None:
+        asked = Lookup("login1", names)
+        with pytest.raises(LookupError, match="does not answer"):
+            await asked.find(Peer(uid=1003, gid=7))
+        names.answers.set()
+        caller = await asked.find(Peer(uid=1003, gid=7))
+        assert (caller.user, caller.gid, [gid for gid, _ in caller.groups]) == ("carol", 7, [1003, 7])
+        with pytest.raises(LookupError, match="uid 4711 has no name on login1"):
+            await asked.find(Peer(uid=4711, gid=4711))
+        asked.close()
+
+    asyncio.run(whole())
 
 
 def test_a_place_that_is_taken_is_told(tmp_path: Path) -> None:

@@ -127,9 +127,7 @@ def test_salloc_has_its_steps_through_the_agent(node: LoginNode) -> None:
 
 def test_files_and_output_of_a_running_job_go_through_the_agent(node: LoginNode) -> None:
     (node.machine.home("ann") / "given").write_text("given\n")
-    answer = node.run(
-        "ann", "salloc", "-n1", "sh", "-c", "sbcast -f given /tmp/k3-given-$$ && srun cat /tmp/k3-given-$$"
-    )
+    answer = node.run("ann", "salloc", "-n1", "sh", "-c", "sbcast -f given $PWD/copied && srun cat copied")
     assert (answer.returncode, answer.stdout) == (0, "given\n"), answer.stderr
     words = "srun -n1 sh -c 'sleep 1; echo from the step' & sleep 0.5; sattach $SLURM_JOB_ID.0 >attached; wait"
     answer = node.run("ann", "salloc", "-n1", "sh", "-c", words)
