@@ -95,6 +95,19 @@ class Free(NamedTuple):
     idle: Bools
 
 
+class Without(NamedTuple):
+    """Nodes with some runs gone. `cheapest`: what the cheapest of these runs there costs; inf where there is none."""
+
+    rows: Ints
+    free: Free
+    cheapest: NDArray[np.float64]
+
+    def reaching(self, floor: Sequence[int], open_nodes: Bools) -> Without:
+        """Those of the open nodes that could have what `floor` asks; some of them may turn out not to."""
+        able = np.flatnonzero(open_nodes[self.rows] & _meeting(floor, self.free))
+        return Without(self.rows[able], self.free, self.cheapest[able])
+
+
 def _meeting(floor: Sequence[int], free: Free) -> Bools:
     """Nodes that have what a floor asks."""
     able: Bools = free.cpus >= floor[CPUS]
@@ -192,29 +205,36 @@ class Victims:
             np.minimum.at(least[resource], self.leaf[some], self.charge[some, resource])
         return least
 
-    def reaching(self, free: Free, floor: Sequence[int]) -> Bools:
-        """Nodes that could have what `floor` asks with so much free; some of them may turn out not to."""
-        return self.columns.usable & _meeting(floor, free)
-
     def could_have(self, room: Room, devices: Ints, floors: Ints, allowed: Bools) -> Bools:
         """Of many floors at once, those that enough nodes could meet."""
         usable = self.columns.usable
-        every = self.free_without(room, devices, allowed)
+        every = self.without(room, devices, allowed, everywhere=True).free
         free = Free(every.cpus[usable], every.memory[usable], every.milli[usable], every.idle[usable])
         enough = [np.count_nonzero(_meeting(floor, free)) >= max(floor[NODES], 1) for floor in floors.tolist()]
         return np.array(enough, dtype=np.bool_)
 
-    def free_without(self, room: Room, devices: Ints, allowed: Bools) -> Free:
-        """What each node would have if all the allowed ones were gone. `devices`: thousandths of devices that are free on each."""
-        size = self.columns.count
+    def without(self, room: Room, devices: Ints, allowed: Bools, *, everywhere: bool) -> Without:
+        """What nodes would have if all the allowed ones were gone: all nodes, or those alone that one of them is on.
+
+        `devices`: thousandths of devices that are free on each.
+        """
         some, parts = np.flatnonzero(allowed[self._of]), np.flatnonzero(allowed[self._device_of])
-        row, device_row = self._row[some], self._device_row[parts]
-        return Free(
-            room.cpus + np.bincount(row, weights=self._cpus[some], minlength=size),
-            room.memory + np.bincount(row, weights=self._memory[some], minlength=size),
-            devices + np.bincount(device_row, weights=self._device_milli[parts], minlength=size),
-            np.bincount(row, weights=self._leaves[some], minlength=size) >= room.jobs,
+        at, device_at = self._row[some], self._device_row[parts]
+        if everywhere:
+            rows = np.arange(self.columns.count)
+        else:
+            rows = np.unique(at)
+            at, device_at = np.searchsorted(rows, at), np.searchsorted(rows, device_at)
+        size = len(rows)
+        free = Free(
+            room.cpus[rows] + np.bincount(at, weights=self._cpus[some], minlength=size),
+            room.memory[rows] + np.bincount(at, weights=self._memory[some], minlength=size),
+            devices[rows] + np.bincount(device_at, weights=self._device_milli[parts], minlength=size),
+            np.bincount(at, weights=self._leaves[some], minlength=size) >= room.jobs[rows],
         )
+        cheapest = np.full(size, np.inf)
+        cheapest[at] = self._cost_of_row[some]  # the cheapest come last, and so stay
+        return Without(rows, free, cheapest)
 
     def movable(self, room: Room, nodes: Bools, rules: Rules) -> Bools:
         """Those that are begun again by themselves and may find as much as they have elsewhere; some may turn out not to."""
@@ -229,13 +249,6 @@ class Victims:
         kinds, of_kind = np.unique(floors, axis=0, return_inverse=True)
         found: Bools = ~hopeless(kinds, self.columns, room, nodes, rules)[of_kind.reshape(-1)]
         return found & self.begin_again
-
-    def cheapest_on(self, allowed: Bools) -> NDArray[np.float64]:
-        """Cost of the cheapest victim on each node; inf where there is none."""
-        least = np.full(self.columns.count, np.inf)
-        some = np.flatnonzero(allowed[self._of])
-        least[self._row[some]] = self._cost_of_row[some]  # the cheapest come last, and so stay
-        return least
 
     def clear(
         self, row: int, floor: Sequence[int], room: Room, allowed: Bools, gone: Iterable[int], most: float = math.inf

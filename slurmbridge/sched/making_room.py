@@ -13,12 +13,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked
-from slurmbridge.sched.evictable import Free, Victim, Victims
+from slurmbridge.sched.evictable import Victim, Victims, Without
 from slurmbridge.sched.held import OVERRUN_S
 from slurmbridge.sched.one_node import OneNode, part_of_one
 from slurmbridge.sched.place import Placement
@@ -74,9 +73,7 @@ class RoomMaker:
         self._hopeless: set[tuple[int, int, int]] = set()  # what is taken only leaves less for others
         self._one = OneNode(session.snapshot.columns, self._room)
         self._devices = _devices(self._room)
-        self._without: dict[
-            bytes, tuple[Free, NDArray[np.float64]]
-        ] = {}  # by who may be taken; until something is taken
+        self._without: dict[tuple[bool, bytes], Without] = {}  # by who may be taken; until something is taken
 
     def is_hopeless(self, waiting: Waiting, view: PartitionView, kind: int) -> bool:
         """Whether no way was found for such a job before."""
@@ -120,18 +117,15 @@ class RoomMaker:
 
     def _rows(self, wish: _Wish, most: int) -> tuple[list[int], list[float]]:
         """Nodes that could have room, those first on which the cheapest victim is cheapest; and what that one costs."""
-        inside = self._session.site(wish.waiting.shape, wish.view).alternatives[0].nodes
-        mark = wish.allowed.tobytes()
+        inside, several = self._session.site(wish.waiting.shape, wish.view).alternatives[0].nodes, wish.floor[-1] > 1
+        mark = several, wish.allowed.tobytes()
         known = self._without.get(mark)
-        if known is None:
-            free = self.victims.free_without(self._room, self._devices, wish.allowed)
-            known = self._without[mark] = free, self.victims.cheapest_on(wish.allowed)
-        rows = np.flatnonzero(inside & self.victims.reaching(known[0], wish.floor))
+        if known is None:  # a job of one node that found no room has it nowhere but where somebody goes
+            known = self.victims.without(self._room, self._devices, wish.allowed, everywhere=several)
+            self._without[mark] = known
+        rows, _, least = known.reaching(wish.floor, inside)
         if len(rows) < wish.floor[-1]:
             return [], []
-        least = known[1][rows]
-        if wish.floor[-1] <= 1:
-            rows, least = rows[least < np.inf], least[least < np.inf]
         least = np.where(least < np.inf, least, 0.0)
         order = least_first(least, most)
         return rows[order].tolist(), least[order].tolist()

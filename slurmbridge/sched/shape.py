@@ -130,7 +130,7 @@ def _is_block(distribution: str | None) -> bool:
 class ShapeTable:
     """Interns shapes. Growing it never changes an answer; numbers are only names."""
 
-    __slots__ = ("_groups", "_known", "_looser", "_relaxed", "het", "samples", "shapes")
+    __slots__ = ("_groups", "_known", "_looser", "_relaxed", "any_het", "het", "samples", "shapes")
 
     def __init__(self) -> None:
         self._known: dict[_Key, Shape] = {}
@@ -138,6 +138,7 @@ class ShapeTable:
         self.shapes: list[Shape] = []  # by number
         self.samples: list[tuple[JobSpec, Shape]] = []  # one job of each group, by its number
         self.het: list[int] = []  # het_job_id of each group
+        self.any_het = False
         self._relaxed: dict[int, tuple[int, Shape]] = {}  # by group
         self._looser: dict[int, Shape] = {}  # by the number of the shape
 
@@ -177,6 +178,7 @@ class ShapeTable:
             number = self._groups[key] = len(self.samples)
             self.samples.append((spec, shape))
             self.het.append(het_job_id)
+            self.any_het = self.any_het or bool(het_job_id)
         return number
 
     def relaxed(self, group: int) -> tuple[int, Shape]:

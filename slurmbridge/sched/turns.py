@@ -58,7 +58,7 @@ class Turns:
         for begin, end in zip(bounds, bounds[1:], strict=False):
             leaf = int(found[begin])
             self._next[leaf], self._ends[leaf] = begin, end
-        self._groups: list[int] = groups.tolist()
+        self._groups = groups
         self._vectors = memo.queued.asks
         self._counts_next = memo.queued.has_quotas
         self._skip = skip

@@ -68,6 +68,7 @@ class Walk:
         self.numbers: list[int] = entries.views.tolist()
         self.roomless = bytearray(len(self.rows))  # 1 at entries that certainly find no room, and wait behind a promise
         self._limited = self._with_array_limits()
+        self._plain: dict[int, tuple[Bools, Ints, Floats]] = {}  # by partition: see `_of_view`
         self._screen()
 
     def through(self) -> None:
@@ -147,9 +148,10 @@ class Walk:
 
     def _with_array_limits(self) -> Bools:
         """Rows whose array says how many may run at a time, and components: each has to be looked at by itself."""
-        groups = self.snapshot.pending.rows["group"]
-        het = np.array(self.snapshot.shapes.het, dtype=np.int64)
-        limited = (het[groups] != 0) if len(groups) else np.zeros(0, dtype=np.bool_)
+        groups, shapes = self.snapshot.pending.rows["group"], self.snapshot.shapes
+        limited = np.zeros(len(groups), dtype=np.bool_)
+        if shapes.any_het and len(groups):
+            limited = np.array(shapes.het, dtype=np.int64)[groups] != 0
         for row in np.flatnonzero(self.snapshot.pending.rows["array"]).tolist():
             limited[row] = bool(self.snapshot.waiting[self._ids[row]].job.array_limit)
         return limited
@@ -159,13 +161,13 @@ class Walk:
         self._settled_views = len(self.session.promised_out)
         if self.session.counts_limits or not self._settled_views:
             return
-        pairs, entries = self.memo.pairs, self.entries
+        entries = self.entries
         quiet = np.frombuffer(self.roomless, dtype=np.bool_)
         for number in self.session.promised_out:
             view = self.memo.places.by_number[number]
-            inside = (entries.views == number) & pairs.plain[entries.pairs] & ~quiet & ~self._limited[entries.rows]
-            shapes = pairs.shapes[entries.pairs]
-            inside &= self.session.too_long(view)[shapes] <= pairs.lengths[entries.pairs]
+            mine, shapes, lengths = self._of_view(number)
+            inside = mine & ~quiet
+            inside &= self.session.too_long(view)[shapes] <= lengths
             places = np.flatnonzero(inside)
             found, first = np.unique(shapes[places], return_index=True)
             for shape, place in zip(found.tolist(), places[first].tolist(), strict=True):
@@ -177,6 +179,15 @@ class Walk:
             quiet |= inside
             self.board.note_all(np.unique(entries.rows[inside]), self._behind)
             self._quiet_rows += int(inside.sum())
+
+    def _of_view(self, number: int) -> tuple[Bools, Ints, Floats]:
+        """Entries of a partition that nothing but free space can stop; and shape and length of every entry."""
+        found = self._plain.get(number)
+        if found is None:
+            pairs, entries = self.memo.pairs, self.entries
+            mine = (entries.views == number) & pairs.plain[entries.pairs] & ~self._limited[entries.rows]
+            found = self._plain[number] = mine, pairs.shapes[entries.pairs], pairs.lengths[entries.pairs]
+        return found
 
     def _screen(self) -> None:
         shapes = self.memo.places.shapes[self.groups]
@@ -227,7 +238,9 @@ class Walk:
         return self.markets[number], int(self.memo.queued.leaves[number][group]), (cpus, memory, gpus)
 
     def _in_turn(self, market: Market) -> None:
-        turns = Turns(market, self.memo, self.groups, self.entries, self._skip_quickly, first=self.order_inside())
+        open_to = np.frombuffer(self.roomless, dtype=np.uint8) == 0
+        first = self.order_inside()
+        turns = Turns(market, self.memo, self.groups, self.entries, self._skip_quickly, first=first, among=open_to)
         for leaf, place, ask in turns:
             if not self.look(place, market, leaf, ask):
                 turns.passed(leaf)
