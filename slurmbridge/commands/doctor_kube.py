@@ -108,6 +108,11 @@ def _devices(there: Examined) -> Iterator[Finding]:
     yield ok("kube.devices", f"devices for jobs: {found}" if found else "no node offers devices: jobs have no GPUs")
     if missing:
         yield warning("kube.devices", f"broken or withdrawn: {'; '.join(missing)}", "the device plugin's log says why")
+    if there.tainted:
+        yield warning(
+            "kube.devices", f"with a taint, not given to new jobs: {'; '.join(there.tainted)}",
+            "kubectl get resourceslices,devicetaintrules --output=yaml says since when",
+        )  # fmt: skip
     if unlabelled:
         yield warning(
             "kube.devices.memory", f"no label tells the memory of GPUs on {compress_sorted(unlabelled)}: --gpu-memory counts"

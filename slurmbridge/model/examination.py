@@ -96,5 +96,6 @@ class Examined(msgspec.Struct, frozen=True, kw_only=True):
     skew_s: float | None = None  # how far our clock is before its own
     level: str | None = ""  # of pod security that the namespace enforces; empty: none
     claims: tuple[Claim, ...] = ()
+    tainted: tuple[str, ...] = ()  # devices of that resource's vendor with a taint of their own, in words
     gpu_resource: str = "nvidia.com/gpu"
     templates: Mapping[str, PodTemplate] = {}  # by partition

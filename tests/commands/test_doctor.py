@@ -112,6 +112,7 @@ TROUBLES: list[tuple[dict[str, Any], list[tuple[Level, str]], str]] = [
     ({"nodes": (NODE, replace(NODE, name="n2", is_ready=False))}, [(Level.WARNING, "kube.nodes")], "n2"),
     ({"nodes": (replace(NODE, labels={**NODE.labels, "kubernetes.io/os": "windows"}),)}, [(Level.WARNING, "kube.nodes")], "not Linux"),
     ({"nodes": (replace(NODE, devices={"nvidia.com/gpu": (8, 6)}),)}, [(Level.WARNING, "kube.devices")], "2 of 8 nvidia.com/gpu on n1"),
+    ({"nodes": (NODE,), "tainted": ("gpu-0 on n1 (x:NoSchedule)",)}, [(Level.WARNING, "kube.devices")], "gpu-0 on n1 (x:NoSchedule)"),
     ({"nodes": (replace(NODE, labels={}),)}, [(Level.WARNING, "kube.devices.memory")], "n1"),
     ({"nodes": (replace(NODE, devices={}, labels={"nvidia.com/gpu.present": "true"}),)}, [(Level.WARNING, "kube.devices")], "offers none"),
     ({"claims": (Claim(name="home", is_there=False),)}, [(Level.ERROR, "kube.storage")], "no claim home"),

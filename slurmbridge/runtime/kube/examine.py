@@ -11,8 +11,10 @@ import msgspec
 from slurmbridge.errors import RuntimeFault
 from slurmbridge.model.examination import Claim, Examined, ExaminedNode, Lacking
 from slurmbridge.model.pods import PodTemplate
+from slurmbridge.reconcile.node_taints import bad_by_node, is_of
 from slurmbridge.runtime.kube import place
 from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.device_taints import GROUP, Rule, Slice, devices_of, rules_of
 from slurmbridge.runtime.kube.faults import ApiFault, Kind
 from slurmbridge.runtime.kube.objects import Listing, Object, Struct
 from slurmbridge.runtime.kube.steady import skew
@@ -77,6 +79,7 @@ def examine(
             skew_s=_known(lambda: skew(api, clock)),
             level=_known(lambda: _level(api, there.namespace)),
             claims=tuple(_claim(api, there.namespace, name) for name in claims_of(templates)),
+            tainted=_known(lambda: _tainted(api, gpu_resource)) or (),
             gpu_resource=gpu_resource,
             templates=templates,
         )
@@ -120,6 +123,19 @@ def _node(node: _Node) -> ExaminedNode:
 def _release(text: str) -> tuple[int, int]:
     numbers = re.match(r"v?(\d+)\.(\d+)", text)
     return (int(numbers[1]), int(numbers[2])) if numbers else (0, 0)
+
+
+def _tainted(api: Api, gpu_resource: str) -> tuple[str, ...]:
+    """An API server without DeviceTaintRules has none; one without ResourceSlices has no such devices."""
+    slices = msgspec.json.decode(api.get(f"{GROUP}/resourceslices"), type=Listing[Slice]).items or ()
+    rules = _known(lambda: msgspec.json.decode(api.get(f"{GROUP}/devicetaintrules"), type=Listing[Rule]).items) or ()
+    bad = bad_by_node(devices_of(slices), rules_of(rules))
+    return tuple(
+        f"{device.name} on {node} ({device.why})"
+        for node, devices in bad.items()
+        for device in devices
+        if is_of(device.driver, gpu_resource)
+    )
 
 
 def _groups(api: Api) -> frozenset[str]:

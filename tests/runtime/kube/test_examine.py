@@ -78,6 +78,20 @@ def test_how_far_the_clocks_are_apart_is_seen(there: tuple[Paper, str], late: fl
     assert found.skew_s is not None and abs(found.skew_s - late) < 10
 
 
+@pytest.mark.parametrize("resources", [["resourceslices", "devicetaintrules"], ["resourceslices"]])
+def test_devices_with_a_taint_are_seen(there: tuple[Paper, str], resources: list[str]) -> None:
+    paper, path = there
+    paper.fail = lambda method, path: (
+        (404, "no such kind") if path.rpartition("/")[2] not in resources and "/resource.k8s.io/" in path else None
+    )
+    taint = {"key": "xid", "value": "79", "effect": "NoSchedule"}
+    for driver, number in (("gpu.nvidia.com", 0), ("net.example.com", 1)):
+        devices = [{"name": f"dev-{number}", "taints": [taint]}, {"name": "well"}]
+        spec = {"driver": driver, "nodeName": "n1", "pool": {"name": "n1", "generation": 1}, "devices": devices}
+        paper.put("resourceslices", {"metadata": {"name": driver}, "spec": spec})
+    assert seen(path).tainted == ("dev-0 on n1 (xid=79:NoSchedule)",)
+
+
 def test_what_may_not_be_read_is_not_known(there: tuple[Paper, str]) -> None:
     paper, path = there
     paper.fail = lambda method, where: None if where == "/version" else (403, "no")
