@@ -8,7 +8,7 @@ Source: sbatch(1) --gres, --gpus*; gres.conf(5).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -75,14 +75,16 @@ def _together(need: GpuNeed, columns: NodeColumns, room: Room) -> Ints:
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What the devices of a kind of node can give to each share of a need. One place a slot; `slots`: those that count."""
+    """What the devices of a kind of node can give to each share of a need. One place a slot; `slots`: those that count, and
+    `shares` what each of these gives.
+    """
 
     whole: bool
     slots: tuple[int, ...]
     milli: tuple[int, ...]  # that a device must have free
     mib: tuple[int, ...]
     totals: tuple[int, ...]
-    shares: tuple[DeviceShare | None, ...]
+    shares: Mapping[int, DeviceShare]
 
 
 def offer(need: GpuNeed, node: Kind) -> Offer:
@@ -95,11 +97,11 @@ def offer(need: GpuNeed, node: Kind) -> Offer:
     )
     milli = tuple(need.mib * 1000 // max(total, 1) if need.mib else min(need.milli, 1000) for total in node.mib)
     mib = tuple(need.mib or (total if whole else need.milli * total // 1000) for total in node.mib)
-    shares: list[DeviceShare | None] = [None] * len(node.types)
+    shares: dict[int, DeviceShare] = {}
     for slot in slots:
         amounts = {} if whole else {"milli": milli[slot], "mib": mib[slot]}
         shares[slot] = DeviceShare(index=node.indexes[slot], type=node.types[slot] or "", **amounts)
-    return Offer(whole=whole, slots=slots, milli=milli, mib=mib, totals=node.mib, shares=tuple(shares))
+    return Offer(whole=whole, slots=slots, milli=milli, mib=mib, totals=node.mib, shares=shares)
 
 
 def slots_for(given: Offer, milli: Sequence[int], mib: Sequence[int], count: int, *, spread: bool = False) -> list[int]:
@@ -139,8 +141,7 @@ def pick(
         ]
         return tuple(sorted(found, key=lambda device: device.index))
     given = offer(need, node)
-    shares = [given.shares[slot] for slot in slots_for(given, milli, mib, count, spread=spread)]
-    return tuple(share for share in shares if share is not None)
+    return tuple([given.shares[slot] for slot in slots_for(given, milli, mib, count, spread=spread)])
 
 
 def all_of(node: Kind) -> tuple[DeviceShare, ...]:

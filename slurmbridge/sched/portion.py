@@ -6,7 +6,7 @@ several types, the whole memory of a node ...) have no portion: they are placed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -39,7 +39,7 @@ class Portion(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     capped: bool  # of a node on which others have memory it may take less
     devices: int
     offer: gpus.Offer | None
-    holds: tuple[DeviceHold | None, ...]  # by slot
+    holds: Mapping[int, DeviceHold]  # by slot
     alike: bool  # whichever devices it gets, it counts for the same
     wanted: int  # tasks that CPUs are picked for
     tasks: int
@@ -76,17 +76,15 @@ def portion_of(shape: Shape, part: Part, rules: Rules, node: Kind) -> Portion | 
             return None
         taken, least = 0, ANY
     offer: gpus.Offer | None = None
-    holds: list[DeviceHold | None] = [None] * len(node.types)
+    holds: dict[int, DeviceHold] = {}
     alike = True
     if shape.gpu is not None:
         offer = gpus.offer(shape.gpu, node)
         if len(offer.slots) < part.devices:
             return None
-        for slot in offer.slots:
-            share = offer.shares[slot]
-            assert share is not None
+        for slot, share in offer.shares.items():
             holds[slot] = device_hold(node, node.indexes.index(share.index), share.milli, share.mib)
-        alike = len({(share.type, share.milli) for share in offer.shares if share is not None}) <= 1
+        alike = len({(share.type, share.milli) for share in offer.shares.values()}) <= 1
     return Portion(
         cpus=count,
         unit=unit,
@@ -95,7 +93,7 @@ def portion_of(shape: Shape, part: Part, rules: Rules, node: Kind) -> Portion | 
         capped=rules.counts_memory and memory is not None and memory.per is MemoryPer.CPU,
         devices=part.devices,
         offer=offer,
-        holds=tuple(holds),
+        holds=holds,
         alike=alike,
         wanted=part.tasks,
         tasks=tasks_of(shape, part.tasks, count),
@@ -156,13 +154,13 @@ class Portions:
         )
         if not mask:
             return None
-        shares = portion.offer.shares if portion.offer is not None else ()
+        shares = portion.offer.shares if portion.offer is not None else {}
         share = NodeShare(
             node=columns.names[row],
             cpus=portion.cpus,
             cpu_ids=numbers(mask),
             memory_mib=taken,
-            devices=tuple([shares[slot] for slot in slots]),  # type: ignore[misc]
+            devices=tuple([shares[slot] for slot in slots]),
             tasks=portion.tasks,
         )
         hold = Hold(
@@ -170,7 +168,7 @@ class Portions:
             cpus=portion.cpus,
             memory=taken,
             mask=mask,
-            devices=tuple([portion.holds[slot] for slot in slots]),  # type: ignore[misc]
+            devices=tuple([portion.holds[slot] for slot in slots]),
         )
         nodes = (share,)
         allocation = Allocation(
