@@ -96,6 +96,8 @@ def test_following_shows_lines_as_they_come_until_the_job_is_over(bare: Bridge) 
         env={"PATH": "/usr/bin:/bin", "SLURMBRIDGE_ADDR": f"unix:{bare.state}/socket"},
     )  # fmt: skip
     assert follows.stdout is not None and follows.stdout.readline() == "one\n"
+    bare.kill()
+    bare.up()
     bare.command("srun", f"--jobid={job}", "--overlap", "touch", "/tmp/go")
     assert follows.communicate(timeout=WITHIN_S)[0] == "two\n"
 

@@ -10,45 +10,89 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, BinaryIO
 
-from slurmbridge.cli.connection import Answer
+from slurmbridge.cli.connection import Connection
+from slurmbridge.errors import ProtocolError
 
 LOOK_S = 0.5
 """Between two looks at a file that grows."""
 ASK_S = 2.0
 """Between two questions whether its job still runs."""
+PATIENCE_S = 60.0
+"""Who follows a job waits so long for a daemon that has gone."""
+ANSWER_S = 30.0
 CHUNK = 1 << 18
 
-Ask = Callable[[Sequence[str]], Answer]
-Relay = Callable[[Sequence[str]], int]
 
-
-def main(words: Sequence[str], *, follows: bool, ask: Ask, relay: Relay) -> int:
+def main(socket: str, words: Sequence[str], *, follows: bool) -> int:
     """`words`: job and options as `commands.logs` has them, but for `--follow`."""
-    found = _where(ask, words)
+    found = _where(socket, words)
     if isinstance(found, int):
         return found
     if any(each["kept"] or not each["path"] for each in found):
-        return relay(["slurmbridge", "logs", *words, *(["--follow"] if follows else [])])
+        return _pass_on(socket, ["slurmbridge", "logs", *words, *(["--follow"] if follows else [])], follows=follows)
     if len(found) > 1 and follows:
         return _complain(f"{words[-1]} is several jobs: name one of them to follow it")
     for place, each in enumerate(found):
         if len(found) > 1:
             _write(f"{chr(10) if place else ''}==> {each['job']} <==\n".encode())
-        code = _follow(each, words, ask) if follows else _show(each)
+        code = _follow(socket, each, words) if follows else _show(each)
         if code and len(found) == 1:
             return code
     return 0
 
 
-def _where(ask: Ask, words: Sequence[str]) -> list[dict[str, Any]] | int:
-    answer = ask(["slurmbridge", "where", *words])
+def _where(socket: str, words: Sequence[str], *, within: float = 0.0) -> list[dict[str, Any]] | int:
+    """Or an exit code, when that was said."""
+    end = time.monotonic() + within
+    while True:
+        try:
+            with Connection(socket, timeout=ANSWER_S) as connection:
+                answer = connection.run(["slurmbridge", "where", *words])
+            break
+        except (OSError, ProtocolError):
+            if time.monotonic() >= end:
+                return _complain(f"no daemon answers at {socket}")
+            time.sleep(LOOK_S)
     if answer.code:
         sys.stderr.buffer.write(answer.err)
         return answer.code
     return [json.loads(line) for line in answer.out.splitlines()]
+
+
+def _pass_on(socket: str, argv: Sequence[str], *, follows: bool) -> int:
+    """What the daemon prints, as it comes. One that comes back tells all from the beginning: what was shown is left out."""
+    shown = 0
+    end = 0.0
+
+    def ask() -> int:
+        told = 0
+
+        def said(kind: bytes, text: bytes) -> None:
+            nonlocal shown, told, end
+            if kind != b"O":
+                sys.stderr.buffer.write(text)
+                sys.stderr.buffer.flush()
+                return
+            fresh = text[max(shown - told, 0) :]
+            told += len(text)
+            if fresh:
+                _write(fresh)
+                shown, end = told, 0.0
+
+        with Connection(socket, timeout=None if follows else ANSWER_S) as connection:
+            return connection.run(argv, said=said).code
+
+    while True:
+        try:
+            return ask()
+        except (OSError, ProtocolError):
+            end = end or time.monotonic() + (PATIENCE_S if follows else 0.0)
+            if time.monotonic() >= end:
+                return _complain(f"no daemon answers at {socket}")
+            time.sleep(LOOK_S)
 
 
 def _show(place: dict[str, Any]) -> int:
@@ -68,7 +112,7 @@ def _missing(place: dict[str, Any], error: OSError) -> str:
     )
 
 
-def _follow(place: dict[str, Any], words: Sequence[str], ask: Ask) -> int:
+def _follow(socket: str, place: dict[str, Any], words: Sequence[str]) -> int:
     """Until the job is over. A file that is cut, as by a run that begins again, is shown from its beginning."""
     file: BinaryIO | None = None
     asked = time.monotonic()
@@ -84,7 +128,7 @@ def _follow(place: dict[str, Any], words: Sequence[str], ask: Ask) -> int:
                 break
             time.sleep(LOOK_S)
             if time.monotonic() - asked >= ASK_S:
-                found = _where(ask, words)
+                found = _where(socket, words, within=PATIENCE_S)
                 if isinstance(found, int):
                     return found
                 place, asked = found[0], time.monotonic()

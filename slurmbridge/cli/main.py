@@ -143,12 +143,8 @@ def logs(job: str, follow: bool, stderr: bool, path: str | None, state: str | No
     """Show a job's output: its file, or what is kept where no file system is shared."""
     from slurmbridge.cli import logs as showing
 
-    place = addressed(state)
     words = [*(["--stderr"] if stderr else []), *(["--file", path] if path else []), job]
-    code = showing.main(
-        words, follows=follow, ask=lambda argv: answered(place, argv), relay=lambda argv: pass_on(place, argv, None)
-    )
-    sys.exit(code)
+    sys.exit(showing.main(addressed(state).socket, words, follows=follow))
 
 
 @main.command()
@@ -311,30 +307,15 @@ def addressed(state: str | None) -> instance.Instance:
     return place
 
 
-def answered(place: instance.Instance, argv: Sequence[str]) -> Answer:
+def relay(state: str | None, argv: Sequence[str]) -> int:
+    """Run a command in the daemon and print what it says."""
+    place = addressed(state)
     answer = ask(place, argv)
     if answer is None:
         raise click.ClickException(f"no daemon answers at {place.address}")
-    return answer
-
-
-def pass_on(place: instance.Instance, argv: Sequence[str], timeout: float | None = 30.0) -> int:
-    """Run a command in the daemon and print what it says, as it says it."""
-
-    def said(kind: bytes, text: bytes) -> None:
-        stream = sys.stdout if kind == b"O" else sys.stderr
-        stream.buffer.write(text)
-        stream.buffer.flush()
-
-    try:
-        with Connection(place.socket, timeout=timeout) as connection:
-            return connection.run(argv, said=said).code
-    except (OSError, ProtocolError) as fault:
-        raise click.ClickException(f"no daemon answers at {place.address}") from fault
-
-
-def relay(state: str | None, argv: Sequence[str]) -> int:
-    return pass_on(addressed(state), argv)
+    click.echo(answer.out, nl=False)
+    click.echo(answer.err, nl=False, err=True)
+    return answer.code
 
 
 def run() -> None:

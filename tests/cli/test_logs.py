@@ -57,6 +57,8 @@ def test_following_goes_on_until_the_job_is_over(daemon: throwaway.Throwaway) ->
     )
     assert follows.stdout is not None
     assert follows.stdout.readline() == "one\n"
+    daemon.kill()
+    daemon.up()
     go.touch()
     assert follows.communicate(timeout=60)[0] == "two\n"
     assert follows.returncode == 0
