@@ -50,7 +50,6 @@ class Near(asyncio.Protocol):
             return
         self._agent.crowd.came(self._peer.uid)
         self._is_counted = True
-        self._task = asyncio.get_running_loop().create_task(self._begin())
 
     async def _begin(self) -> None:
         try:
@@ -119,6 +118,8 @@ class Near(asyncio.Protocol):
         if self._far is not None:
             self._far.say(data)
             return
+        if self._task is None and self._is_counted:  # who says nothing costs the daemon nothing
+            self._task = asyncio.get_running_loop().create_task(self._begin())
         self._kept += data
         if len(self._kept) > AHEAD:
             self._transport.pause_reading()
@@ -128,7 +129,7 @@ class Near(asyncio.Protocol):
         self._has_ended = True
         if self._far is not None:
             self._far.end()
-        return True
+        return self._task is not None
 
     def pause_writing(self) -> None:
         if self._far is not None:

@@ -34,8 +34,8 @@ PROVED_S = 10.0
 GUESS_S = 1.0
 """Before a token is refused."""
 LOOK_EVERY_S = 2.0
-MOST_LANES = 4096
-"""Connections of one agent: callers that are there at the same time, and some that wait for the next."""
+MOST_LANES = 1 << 16
+"""Connections of one agent: callers that are there at the same time, each user's bounded by `crowd`, and some that wait."""
 BACKLOG = 512
 
 

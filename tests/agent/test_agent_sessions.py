@@ -90,6 +90,19 @@ def test_who_does_not_read_holds_little_and_gets_all(tmp_path: Path) -> None:
     keep(tmp_path, rule)
 
 
+def test_who_says_nothing_costs_the_daemon_nothing(tmp_path: Path) -> None:
+    async def rule(there: LoginNode) -> None:
+        held = [await there.dial() for _ in range(50)]
+        assert text_of(await there.say(hello("squeue", "-h")), b"X") == "0"
+        assert there.lanes == 1
+        for reader, writer in held:
+            writer.write_eof()
+            assert await reader.read() == b""
+        await until(lambda: there.agent.crowd.connections == 0)
+
+    keep(tmp_path, rule)
+
+
 def test_an_allocation_goes_with_its_caller(tmp_path: Path) -> None:
     async def rule(there: LoginNode) -> None:
         reader, writer = await there.dial()
