@@ -5,6 +5,8 @@ One line for each key without effect, with its place and the reason, then the si
 
 from __future__ import annotations
 
+import msgspec
+
 from slurmbridge.lang.hostlist import compress
 from slurmbridge.lang.slurm_conf import why_without_effect
 from slurmbridge.model.cluster import ClusterConfig, Pool, Scheduling
@@ -26,10 +28,9 @@ def report(config: ClusterConfig) -> str:
     if config.pools:
         lines += [f"pool {pool.name}: {_nodes(pool)}" for pool in config.all_pools]
     if config.scheduling != Scheduling():
-        order = config.scheduling
-        lines.append(
-            f"scheduling: order {order.order}, backfill {order.backfill}, promise {order.promise}, history {order.history:g}"
-        )
+        chosen = msgspec.structs.asdict(config.scheduling).items()
+        said = [f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in chosen]
+        lines.append(f"scheduling: {', '.join(said)}")
     return "\n".join(lines) + "\n"
 
 

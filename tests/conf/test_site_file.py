@@ -77,7 +77,8 @@ def test_check_config_tells_the_pools() -> None:
 def test_how_jobs_are_ordered_is_said_in_scheduling() -> None:
     config = cluster("scheduling:\n  order: fair\n  backfill: shortest\n  promise: claim\n  history: 0.5\n")
     assert config.scheduling == Scheduling(order="fair", backfill="shortest", promise="claim", history=0.5)
-    assert report(config).splitlines()[-1] == "scheduling: order fair, backfill shortest, promise claim, history 0.5"
+    said = "order fair, backfill shortest, promise claim, nodes configured, promised idle, history 0.5"
+    assert report(config).splitlines()[-1] == f"scheduling: {said}"
     assert cluster("scheduling: {history: 0}").scheduling == Scheduling(history=0.0)
     assert cluster("scheduling:\n").scheduling == cluster("").scheduling == Scheduling()
     assert "scheduling" not in report(cluster(""))
@@ -114,7 +115,7 @@ def test_how_jobs_are_ordered_is_said_in_scheduling() -> None:
         (
             "scheduling:\n  ordr: fair\n",
             2,
-            "scheduling has no field 'ordr'; fields are order, backfill, promise, nodes, history",
+            "scheduling has no field 'ordr'; fields are order, backfill, promise, nodes, promised, history",
         ),
         ("scheduling: fair\n", 1, "scheduling is not a mapping"),
         ("{" * 100_000, 0, "nested too deep"),
