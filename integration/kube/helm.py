@@ -57,7 +57,7 @@ class Release:
     _waiting = ("--wait", f"--timeout={WITHIN_S - 20:.0f}s")
 
     def uninstall(self) -> str:
-        return self._helm("uninstall", self.name, f"--namespace={self.namespace}", *self._waiting)
+        return self._helm("uninstall", self.name, f"--namespace={self.namespace}", "--ignore-not-found", *self._waiting)
 
     def kubectl(self, *words: str, within: float = 60.0) -> str:
         return self._cluster.kubectl(f"--namespace={self.namespace}", *words, within=within)

@@ -9,6 +9,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,21 @@ class Site:
 
     def submit(self, *words: str) -> int:
         return int(self.release.run_as("alice", " ".join(("sbatch", "--parsable", "--mem=48", *words))))
+
+    @contextmanager
+    def waiting(self, name: str) -> Iterator[int]:
+        """A job that says "begun", waits for a file of that name, and says "ended"; it runs at the beginning, and not after."""
+        job = self.submit("--time=5", f"--wrap='echo begun; until [ -e {name} ]; do sleep 0.2; done; echo ended'")
+        try:
+            self.await_output(job, lambda text: "begun" in text)
+            yield job
+        finally:
+            self.release.run("scancel", str(job))
+
+    def let_go(self, name: str) -> None:
+        path = self.home / name
+        path.touch()
+        shutil.chown(path, ALICE, ALICE)
 
     def state(self, job: int) -> str:
         said = self.release.run("sacct", "-X", "-n", "-P", "-o", "State", "-j", str(job))
@@ -235,16 +251,15 @@ def test_a_user_asks_for_a_step_and_gets_its_output_in_the_login_container(site:
 
 
 def test_jobs_outlive_the_daemon_s_pod(site: Site) -> None:
-    job = site.submit("--time=5", "--wrap='echo begun; until [ -e go ]; do sleep 0.2; done; echo ended'")
-    site.await_output(job, lambda text: "begun" in text)
-    pods, before = site.jobs.kubectl("get", "pods", "--output=name"), site.daemon_uid()
-    site.release.kubectl("delete", "pod", site.release.pod, within=120)
-    await_daemon(site, before)
-    assert site.jobs.kubectl("get", "pods", "--output=name") == pods
-    assert site.state(job) == "RUNNING"
-    release(site, "go")
-    site.await_state(job, "COMPLETED")
-    assert site.output(job).split() == ["begun", "ended"]
+    with site.waiting("go") as job:
+        pods, before = site.jobs.kubectl("get", "pods", "--output=name"), site.daemon_uid()
+        site.release.kubectl("delete", "pod", site.release.pod, within=120)
+        await_daemon(site, before)
+        assert site.jobs.kubectl("get", "pods", "--output=name") == pods
+        assert site.state(job) == "RUNNING"
+        site.let_go("go")
+        site.await_state(job, "COMPLETED")
+        assert site.output(job).split() == ["begun", "ended"]
 
 
 def await_daemon(site: Site, before: str) -> None:
@@ -261,26 +276,18 @@ def await_daemon(site: Site, before: str) -> None:
     assert wait_until(serves, WITHIN_S, 0.5), site.release.kubectl("describe", "pod", site.release.pod)
 
 
-def release(site: Site, name: str) -> None:
-    """What a job waits for."""
-    path = site.home / name
-    path.touch()
-    shutil.chown(path, ALICE, ALICE)
-
-
 def test_an_upgrade_with_another_site_file_starts_the_daemon_anew_and_ends_no_job(site: Site) -> None:
-    job = site.submit("--time=5", "--wrap='echo begun; until [ -e further ]; do sleep 0.2; done; echo ended'")
-    site.await_output(job, lambda text: "begun" in text)
-    before = site.daemon_uid()
-    site.release.upgrade(site.values)
-    assert site.daemon_uid() == before
-    site.values["site"]["partitions"]["late"] = {}
-    site.release.upgrade(site.values)
-    await_daemon(site, before)
-    assert site.release.run("sinfo", "-h", "-o", "%R").split() == ["batch", "late"]
-    release(site, "further")
-    site.await_state(job, "COMPLETED")
-    assert site.output(job).split() == ["begun", "ended"]
+    with site.waiting("further") as job:
+        before = site.daemon_uid()
+        site.release.upgrade(site.values)
+        assert site.daemon_uid() == before
+        site.values["site"]["partitions"]["late"] = {}
+        site.release.upgrade(site.values)
+        await_daemon(site, before)
+        assert site.release.run("sinfo", "-h", "-o", "%R").split() == ["batch", "late"]
+        site.let_go("further")
+        site.await_state(job, "COMPLETED")
+        assert site.output(job).split() == ["begun", "ended"]
 
 
 def test_figures_come_through_the_service_and_tell_of_no_request_that_was_forbidden(site: Site) -> None:

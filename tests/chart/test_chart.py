@@ -218,6 +218,13 @@ def test_a_changed_configuration_starts_the_daemon_anew_and_nothing_else_does() 
     assert len(marks) == 4 and mark(PLAIN) == mark(QUIET)
 
 
+def test_whoever_names_no_container_comes_to_the_daemon_or_to_the_shell() -> None:
+    for kind, meant in (("StatefulSet", "daemon"), ("Deployment", "login")):
+        template = one(AGENT, kind)["spec"]["template"]
+        assert template["metadata"]["annotations"]["kubectl.kubernetes.io/default-container"] == meant
+        assert meant in [each["name"] for each in template["spec"]["containers"]]
+
+
 @CASES
 def test_ports_have_the_same_names_everywhere(values: dict[str, Any]) -> None:
     daemon = container(values)
