@@ -14,9 +14,9 @@ from slurmbridge.sched.room import Room
 from slurmbridge.sched.rows import most_of_rows
 from slurmbridge.sched.screen import CPUS, MEMORY, MILLI, WHOLE
 
-NEAR = 96
+NEAR = 64
 """Nodes that are looked at one by one."""
-STEP = 1024
+STEP = 256
 """Nodes that are looked at together after that; then four times as many, and so on."""
 
 
