@@ -48,6 +48,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     why: str
     text: str
     within: str = AT_ONCE  # a field of Patience
+    said: str = ""  # a pattern for a part of the message
 
 
 class Trouble(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +60,13 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     node: str = ""
 
 
-def _rule(sign: Sign, words: str, why: str, text: str, within: str = AT_ONCE) -> Rule:
-    return Rule(sign=sign, words=words, why=why, text=text, within=within)
+def _rule(sign: Sign, words: str, why: str, text: str, within: str = AT_ONCE, said: str = "") -> Rule:
+    return Rule(sign=sign, words=words, why=why, text=text, within=within, said=said)
+
+
+NOT_STARTED = "ContainerCannotRun|StartError"
+CUT_OFF = r"context (canceled|deadline exceeded)|transport is closing|ttrpc: closed|connection (refused|reset)|error reading from server"
+"""What a container runtime says when its kubelet, or a part of itself, went away meanwhile."""
 
 
 # Order matters: of several signs the first is the cause, the others may follow from it.
@@ -80,7 +86,8 @@ TABLE: tuple[Rule, ...] = (
           "launch", "its node does not take such pods"),
     _rule(Sign.EXIT, "OOMKilled", "oom", "it used more memory than it has"),
     _rule(Sign.EXIT, "ContainerStatusUnknown", "node_fail", "its node lost it"),
-    _rule(Sign.EXIT, "ContainerCannotRun|StartError", "launch", "its container could not be started"),
+    _rule(Sign.EXIT, NOT_STARTED, "requeue", "its node was interrupted when it started it", said=CUT_OFF),
+    _rule(Sign.EXIT, NOT_STARTED, "launch", "its container could not be started"),
     _rule(Sign.WAITING, "InvalidImageName", "launch", "its image has no valid name"),
     _rule(Sign.WAITING, "ErrImageNeverPull", "launch", "its image is not on the node and may not be pulled"),
     _rule(Sign.WAITING, "ErrImagePull|ImagePullBackOff|ImageInspectError|RegistryUnavailable|SignatureValidationFailed",
@@ -94,11 +101,12 @@ TABLE: tuple[Rule, ...] = (
     _rule(Sign.EVENT, "FailedCreatePodSandBox|NetworkNotReady|FailedCreatePodContainer|FailedPodSandBoxStatus", "launch",
           "its node cannot set it up", "sandbox"),
 )  # fmt: skip
-_COMPILED = tuple((rule, re.compile(rule.words)) for rule in TABLE)
+_COMPILED = tuple((rule, re.compile(rule.words), re.compile(rule.said)) for rule in TABLE)
+_NOT_STARTED = NOT_STARTED.split("|")
 _SAID: dict[Sign, Callable[[SeenPod], tuple[str, str]]] = {
     Sign.WAITING: lambda pod: (pod.waiting, pod.waiting_message),
     Sign.STATUS: lambda pod: (pod.reason, pod.message),
-    Sign.EXIT: lambda pod: (pod.exit_reason, pod.message),
+    Sign.EXIT: lambda pod: (pod.exit_reason, pod.last_words if pod.exit_reason in _NOT_STARTED else pod.message),
     Sign.DISRUPTION: lambda pod: (pod.disruption, pod.message),
     Sign.EVENT: lambda pod: (pod.event, pod.event_message),
 }
@@ -127,13 +135,13 @@ def next_look(pods: Sequence[SeenPod], now: float, patience: Patience = Patience
 def _signs(pod: SeenPod, now: float, patience: Patience) -> Iterator[tuple[int, Trouble]]:
     is_started = pod.life in (Life.RUNNING, Life.ENDED)
     said = {sign: told for sign, of in _SAID.items() if (told := of(pod))[0]}  # of nearly all pods nothing
-    for place, (rule, words) in enumerate(_COMPILED) if said else ():
+    for place, (rule, words, part) in enumerate(_COMPILED) if said else ():
         if rule.sign not in said or (is_started and rule.sign in _BEFORE_START):
             continue
         word, message = said[rule.sign]
         # at once: however our clock stands to the one that the pod's creation is from
         is_due = rule.within == AT_ONCE or now >= pod.created + float(getattr(patience, rule.within))
-        if is_due and words.fullmatch(word):
+        if is_due and words.fullmatch(word) and part.search(message):
             yield place, _trouble(pod, rule.why, f"{rule.text} ({word}{f': {message}' if message else ''})")
     if pod.node_state is NodeState.GONE:
         yield COLLATERAL, _trouble(pod, "node_fail", "its node is gone")

@@ -37,6 +37,12 @@ CASES: list[tuple[dict[str, Any], str, float]] = [
     ({"life": Life.ENDED, "reason": "Evicted"}, "node_fail", 0),
     ({"life": Life.ENDED, "reason": "NodeShutdown"}, "node_fail", 0),
     ({"life": Life.ENDED, "exit_reason": "OOMKilled"}, "oom", 0),
+    ({"life": Life.ENDED, "exit_reason": "StartError", "last_words": "exec: no such file"}, "launch", 0),
+    (
+        {"life": Life.ENDED, "exit_reason": "StartError", "last_words": "failed to create shim task: context canceled"},
+        "requeue",
+        0,
+    ),
     ({"life": Life.RUNNING, "disruption": "PreemptionByScheduler"}, "preempt", 0),
     ({"life": Life.RUNNING, "disruption": "DeletionByTaintManager"}, "node_fail", 0),
     ({"life": Life.RUNNING, "is_deleting": True}, "node_fail", 0),
