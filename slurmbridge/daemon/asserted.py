@@ -7,13 +7,21 @@ Whom the daemon's own host knows too has the same name and uid there, and the gr
 
 from __future__ import annotations
 
+import logging
 import os
 
+import msgspec
+
 from slurmbridge.daemon.enrolment import Agent
-from slurmbridge.daemon.learned import UserRecord
+from slurmbridge.daemon.learned import UserRecord, Word
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.peer import Peer
+from slurmbridge.spool.claim import write_file
 from slurmbridge.wire.agent import Caller
+
+log = logging.getLogger(__name__)
+
+FILE = "learned.json"
 
 
 def judge(caller: Caller, agent: Agent, memory: Memory) -> Peer | str:
@@ -42,9 +50,34 @@ def judge(caller: Caller, agent: Agent, memory: Memory) -> Peer | str:
     return Peer(uid=caller.uid, gid=caller.gid, groups=groups, host=caller.host, is_remote=True)
 
 
-def learn_of_jobs(memory: Memory) -> None:
-    """Their owners, after a start: names of users whom no agent has named since."""
+def learn_again(memory: Memory, state: str) -> None:
+    """After a start: whom agents had named (FILE), and owners of jobs. Any agent may say otherwise."""
+    names = memory.names
     for spec in {job.spec.uid: job.spec for job in memory.table}.values():
-        if spec.user and not spec.user.isdecimal() and memory.names.native_user(spec.uid) is None:
+        if spec.user and not spec.user.isdecimal() and names.native_user(spec.uid) is None:
             user = UserRecord(uid=spec.uid, gid=spec.gid, name=spec.user, home=os.sep, shell="/bin/sh")
-            memory.names.learned.learn(user, dict.fromkeys(spec.groups, ""), "")
+            names.learned.learn(user, dict.fromkeys(spec.groups, ""), "")
+    try:
+        with open(os.path.join(state, FILE), "rb") as file:
+            words = msgspec.json.decode(file.read(), type=list[Word])
+    except FileNotFoundError:
+        return
+    except (OSError, msgspec.MsgspecError) as fault:
+        log.error("event=learned.unreadable file=%s reason=%r", FILE, str(fault))  # agents say it all again
+        return
+    for word in words:
+        if names.native_user(word.user.uid) is None:
+            names.learned.learn(word.user, word.groups, "")
+    names.learned.is_new = False
+
+
+def keep(memory: Memory, state: str) -> None:
+    """What was learned, where something is new: homes of users whose jobs still wait are told by nobody else."""
+    learned = memory.names.learned
+    if not learned.is_new:
+        return
+    learned.is_new = False  # what cannot be written is tried again with the next, not for ever
+    try:
+        write_file(os.path.join(state, FILE), msgspec.json.encode(learned.all()))
+    except (OSError, ValueError) as fault:  # a home may have a name that is no text
+        log.error("event=learned.not_kept reason=%r", str(fault))

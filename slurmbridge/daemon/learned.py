@@ -42,6 +42,7 @@ class Learned:
         self._words: dict[int, Word] = {}
         self._ids: dict[str, int] = {}
         self._group_names: dict[int, str] = {}
+        self.is_new = False  # whether something was learned that was not known before, since this was last set to False
 
     def why_not(self, uid: int, name: str, agent: str) -> str:
         """Why an agent is not believed that this uid has this name; empty: it is."""
@@ -57,6 +58,9 @@ class Learned:
 
     def learn(self, user: UserRecord, groups: Mapping[int, str], agent: str) -> None:
         """Believe it. What was said of this uid or this name before is forgotten."""
+        known = self._words.get(user.uid)
+        if known is None or (known.user, known.groups) != (user, groups):
+            self.is_new = True
         for before in (self._words.get(user.uid), self._words.get(self._ids.get(user.name, -1))):
             if before is not None:
                 self._forget(before)
@@ -67,6 +71,9 @@ class Learned:
         if len(self._group_names) + len(groups) > MOST:
             self._group_names.clear()
         self._group_names.update(groups)
+
+    def all(self) -> list[Word]:
+        return list(self._words.values())
 
     def _forget(self, word: Word) -> None:
         self._words.pop(word.user.uid, None)

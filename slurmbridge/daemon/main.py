@@ -225,12 +225,13 @@ class Daemon:
         return remote.bind(self.remote_at) if self.remote_at else None
 
     async def _open_remote(self, gate: socket.socket | None) -> remote.Remote | None:
-        asserted.learn_of_jobs(self.controller.memory)
+        memory = self.controller.memory
+        asserted.learn_again(memory, self.state)
         if gate is None:
             return None
         _, pin = certificate.ensure(self.state)
-        tokens = self.controller.performer.tokens = Tokens(self.state, pin, self.controller.memory, time.time)
-        far = remote.Remote(self.service, Enrolled(self.state), tokens)
+        tokens = self.controller.performer.tokens = Tokens(self.state, pin, memory, time.time)
+        far = remote.Remote(self.service, Enrolled(self.state), tokens, keep=lambda: asserted.keep(memory, self.state))
         await far.open(gate)
         log.info("event=remote.up address=%s", self.remote_at)
         return far

@@ -58,12 +58,20 @@ def bind(place: str) -> socket.socket:
 
 
 class Remote:
-    """Made on the event loop. `clock`: seconds of the epoch, as certificates have them."""
+    """Made on the event loop. `keep`: called now and then, to put away what was learned of callers. `clock`: seconds of the
+    epoch, as certificates have them."""
 
     def __init__(
-        self, service: Service, enrolled: Enrolled, tokens: Tokens, clock: Callable[[], float] = time.time
+        self,
+        service: Service,
+        enrolled: Enrolled,
+        tokens: Tokens,
+        *,
+        keep: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.service, self.enrolled, self.tokens, self.clock = service, enrolled, tokens, clock
+        self._keep = keep
         self.half_open = HalfOpen()
         self.told = Told(log, "remote.refused")
         self._lanes: set[Lane] = set()
@@ -96,14 +104,15 @@ class Remote:
         return Tls(self.enrolled.context, knock, shaken=knock.shaken, failed=knock.failed)
 
     def _look(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
         self._renew()
+        self._keep()
         now = self.clock()
         for lane in [lane for lane in self._lanes if not self.enrolled.is_good(lane.agent, now)]:
             log.warning("event=agent.cut agent=%s", lane.agent.name)
             lane.transport.abort()
         for guest in [guest for guest in self._guests if not self.tokens.is_good(guest.token)]:
             guest.transport.abort()
-        self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
 
     def _renew(self) -> None:
         try:

@@ -20,8 +20,8 @@ from slurmbridge.agent import credentials, lookup
 from slurmbridge.agent.far import Pool
 from slurmbridge.agent.lookup import Lookup
 from slurmbridge.cli.login_nodes import agent_credentials
-from slurmbridge.daemon import certificate, enrolment, remote, threshold
-from slurmbridge.daemon.asserted import judge, learn_of_jobs
+from slurmbridge.daemon import asserted, certificate, enrolment, remote, threshold
+from slurmbridge.daemon.asserted import judge, learn_again
 from slurmbridge.daemon.enrolment import Enrolled
 from slurmbridge.daemon.learned import HOLDS_S, UserRecord
 from slurmbridge.daemon.memory import Memory
@@ -308,14 +308,33 @@ def test_two_agents_that_do_not_agree_are_not_both_believed() -> None:
     assert there.user_id("eva") is None
 
 
-def test_owners_of_jobs_are_known_by_name_after_a_restart() -> None:
+def test_whom_agents_named_is_known_after_a_restart_with_his_home(tmp_path: Path) -> None:
+    there, again = memory(), memory()
+    judge(somebody(1500, "eve", groups=((2000, "lab"),)), agent(), there)
+    asserted.keep(there, str(tmp_path))
+    assert not there.names.learned.is_new
+    judge(somebody(1500, "eve", groups=((2000, "lab"),)), agent(), there)
+    assert not there.names.learned.is_new, "nothing that would have to be written again"
+    learn_again(again, str(tmp_path))
+    found = again.names.user(1500)
+    assert found is not None and (found.name, found.home) == ("eve", "/home/eve")
+    assert again.groups_of("eve") == ("eve", "lab")
+    assert isinstance(judge(somebody(1500, "mallory"), agent("login2"), again), Peer), "no agent has said otherwise yet"
+    odd = somebody(1501, "odd")._replace(home="/home/\udcff")
+    judge(odd, agent(), again)
+    asserted.keep(again, str(tmp_path))  # and says so in the log
+    (tmp_path / "learned.json").write_text("{")
+    learn_again(memory(), str(tmp_path))  # and says so in the log
+
+
+def test_owners_of_jobs_are_known_by_name_after_a_restart(tmp_path: Path) -> None:
     async def whole() -> None:
         made = await site()
         await made.submit("-n1")
         there = made.controller.memory
         there.names = Known()
         assert there.user_id("alice") is None
-        learn_of_jobs(there)
+        learn_again(there, str(tmp_path))
         assert (there.user_id("alice"), there.user_name(1001)) == (1001, "alice")
 
     asyncio.run(whole())
