@@ -10,7 +10,6 @@ import asyncio
 import fcntl
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
@@ -22,6 +21,7 @@ from slurmbridge.agent.near import Near
 from slurmbridge.daemon.configuration import host_name
 from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.errors import ConfigError
+from slurmbridge.runtime import files
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ def run(*, host: str, port: int, folder: str, path: str) -> int:
     found = credentials.load(folder)
     lock = _hold(path)
     try:
-        _raise_limit()
+        files.allow_many()
         sock = _listen(path)
         asyncio.run(_serve(sock, host, port, folder, path, found))
     finally:
@@ -146,9 +146,3 @@ def _listen(path: str) -> socket.socket:
         sock.close()
         raise
     return sock
-
-
-def _raise_limit() -> None:
-    """Each caller is two files, and so is each who waits."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -31,6 +31,7 @@ from slurmbridge.manifest.pod_volumes import way_in
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.fleet import FleetConfig
 from slurmbridge.model.run import RunKey
+from slurmbridge.runtime import files
 from slurmbridge.runtime.kube import place
 from slurmbridge.runtime.kube.inventory import Inventory
 from slurmbridge.runtime.kube.runtime import KubeRuntime
@@ -97,6 +98,7 @@ class Pods:
         return self.site.instance
 
     async def prepare(self) -> ClusterConfig:
+        files.allow_many()
         self.cluster = Inventory(self._place.api, self.site.instance)
         if not await self.cluster.start(LISTED_S):
             why = self.cluster.watch.fault or "no answer in time"

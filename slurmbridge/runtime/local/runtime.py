@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import secrets
 import socket
 import time
@@ -16,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 from slurmbridge.model.capabilities import VIRTUAL_NODES, Capabilities
 from slurmbridge.model.cluster import ClusterConfig
-from slurmbridge.runtime import launch_frame
+from slurmbridge.runtime import files, launch_frame
 from slurmbridge.runtime.local import found
 from slurmbridge.runtime.local.channel import Channel
 from slurmbridge.runtime.local.hosts import addresses, extended, write_hosts
@@ -72,7 +71,7 @@ class LocalRuntime(Orders):
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._address = daemon_addr.removeprefix("unix:")
-        _allow_many_links()
+        files.allow_many()
         self._machine = Machine(config)
         self._addresses = addresses(tuple(node.name for node in config.nodes))
         is_root = os.getuid() == 0
@@ -318,9 +317,3 @@ class LocalRuntime(Orders):
             return
         found.release_run(self._spool, key)
         self._unknown.discard(key)
-
-
-def _allow_many_links() -> None:
-    """Each run holds a link: this process may open as many files as it is ever allowed to. Jobs have limits of their own."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
