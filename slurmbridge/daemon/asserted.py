@@ -2,7 +2,8 @@
 
 An agent speaks for users. It does not speak for who rules here (root, SlurmUser, the daemon's own user) nor for the group
 of root, unless its enrolment says so: root of a login node is nobody's administrator but its own (docs/decisions/0022).
-Whom the daemon's own host knows too has the same name and uid there, and the groups that he has there.
+Whom the daemon's own host knows too has the same name and uid there, and the groups that he has there. Who is not known there
+is in none of its own groups: `disk` or `docker` of that host is as good as root, and jobs run there on virtual nodes.
 """
 
 from __future__ import annotations
@@ -22,6 +23,12 @@ from slurmbridge.wire.agent import Caller
 log = logging.getLogger(__name__)
 
 FILE = "learned.json"
+FIRST_USER = 1000
+"""uids below are of the system itself (UID_MIN of login.defs)."""
+NO_LOGIN = ("nologin", "false")
+"""Shells of whom nobody logs in as."""
+OPEN_GROUPS = ("users",)
+"""Of those that distributions come with, what gives no rights: everybody's first group on some."""
 
 
 def judge(caller: Caller, agent: Agent, memory: Memory) -> Peer | str:
@@ -35,18 +42,26 @@ def judge(caller: Caller, agent: Agent, memory: Memory) -> Peer | str:
         here = f"uid {caller.uid} is {native.name}" if native is not None else f"{caller.user} has uid {uid}"
         return f"{caller.user} (uid {caller.uid}) of {caller.host} is somebody else at the daemon, where {here}"
     if native is not None:
+        if caller.uid < FIRST_USER and os.path.basename(native.shell) in NO_LOGIN and not agent.trusts_root:
+            return f"{caller.user} (uid {caller.uid}) is of the system at the daemon, where nobody logs in as that"
         groups = names.groups(native.name, native.gid)
         if caller.gid not in groups:
             return f"{caller.user} of {caller.host} came with group {caller.gid}, in which he is not at the daemon"
         return Peer(uid=caller.uid, gid=caller.gid, groups=groups, host=caller.host, is_remote=True)
     if 0 in (caller.gid, *(gid for gid, _ in caller.groups)) and not agent.trusts_root:
         return f"{caller.user} is in the group of root on {caller.host}, which means nothing here"
+    own = names.own_groups() if not agent.trusts_root else {}
+    closed = {gid: name for gid, name in own.items() if name not in OPEN_GROUPS}
+    if caller.gid in closed:
+        here = f"{caller.gid} ({closed[caller.gid]}), a group of the daemon's own host"
+        return f"{caller.user} of {caller.host} came with group {here}, which does not know him"
+    given = tuple((gid, name) for gid, name in caller.groups if gid not in closed)
     why = names.learned.why_not(caller.uid, caller.user, agent.name)
     if why:
         return f"login nodes do not agree on their users: {why}"
     user = UserRecord(uid=caller.uid, gid=caller.gid, name=caller.user, home=caller.home, shell=caller.shell)
-    names.learned.learn(user, {caller.gid: caller.group, **dict(caller.groups)}, agent.name)
-    groups = tuple(dict.fromkeys((caller.gid, *(gid for gid, _ in caller.groups))))
+    names.learned.learn(user, {caller.gid: caller.group, **dict(given)}, agent.name)
+    groups = tuple(dict.fromkeys((caller.gid, *(gid for gid, _ in given))))
     return Peer(uid=caller.uid, gid=caller.gid, groups=groups, host=caller.host, is_remote=True)
 
 

@@ -8,11 +8,13 @@ import grp
 import os
 import pwd
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from slurmbridge.daemon.learned import Learned, UserRecord
 
 KEEP_S = 60.0
+GROUP_FILES = ("/etc/group", "/usr/lib/group")
+"""The second: of systems whose own users are in what cannot be written to (nss-altfiles)."""
 
 
 class Names:
@@ -25,6 +27,7 @@ class Names:
         self._ids: dict[str, tuple[float, int | None]] = {}
         self._groups: dict[int, tuple[float, str]] = {}
         self._members: dict[tuple[str, int], tuple[float, tuple[int, ...]]] = {}
+        self._own: tuple[float, Mapping[int, str]] = (float("-inf"), {})
 
     def user(self, uid: int) -> UserRecord | None:
         return self.native_user(uid) or self.learned.user(uid)
@@ -87,6 +90,13 @@ class Names:
         self._groups[gid] = (now, name)
         return name
 
+    def own_groups(self) -> Mapping[int, str]:
+        """Those that are this machine's alone, not a directory's: of its files, which never let one wait."""
+        now = self._clock()
+        if now - self._own[0] >= KEEP_S:
+            self._own = now, _read_groups()
+        return self._own[1]
+
     def group_id(self, name: str) -> int | None:
         try:
             return grp.getgrnam(name).gr_gid
@@ -113,3 +123,19 @@ class Names:
         if self.native_id(user) is None:
             return tuple(self.learned.groups(record.name).values())
         return tuple(self.group_name(gid) for gid in self.groups(record.name, record.gid))
+
+
+def _read_groups() -> dict[int, str]:
+    """group(5): name:password:gid:members."""
+    found: dict[int, str] = {}
+    for path in GROUP_FILES:
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                lines = file.read().splitlines()
+        except FileNotFoundError:
+            continue
+        for line in lines:
+            name, _, gid, *_ = f"{line}:::".split(":")
+            if gid.isascii() and gid.isdecimal():
+                found.setdefault(int(gid), name)
+    return found

@@ -1,0 +1,88 @@
+"""What somebody with an agent's key, a place in the network or an account may try, beyond being refused at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from slurmbridge.daemon import names
+from slurmbridge.daemon.asserted import judge
+from slurmbridge.daemon.learned import UserRecord
+from slurmbridge.daemon.memory import Memory
+from slurmbridge.daemon.peer import Peer
+from slurmbridge.wire.agent import Caller
+from tests.agent.test_agent_doors import Known, agent, memory, somebody
+
+
+class Host(Known):
+    """A daemon's host with groups and users of the system."""
+
+    def native_user(self, uid: int) -> UserRecord | None:
+        if uid in (104, 998):
+            name, shell = {104: ("messagebus", "/usr/sbin/nologin"), 998: ("jenkins", "/bin/bash")}[uid]
+            return UserRecord(uid=uid, gid=uid, name=name, home="/", shell=shell)
+        return super().native_user(uid)
+
+    def native_id(self, name: str) -> int | None:
+        return {"messagebus": 104, "jenkins": 998}.get(name) or super().native_id(name)
+
+    def own_groups(self) -> Mapping[int, str]:
+        return {0: "root", 6: "disk", 100: "users", 1003: "carol", 2500: "wheel2"}
+
+    def groups(self, user: str, gid: int) -> tuple[int, ...]:
+        return (gid,) if user in ("messagebus", "jenkins") else super().groups(user, gid)
+
+
+def host() -> Memory:
+    there = memory()
+    there.names = Host()
+    return there
+
+
+def test_groups_of_the_daemons_host_are_not_an_agents_to_give() -> None:
+    there = host()
+    found = judge(somebody(1500, "eve", groups=((6, "disk"), (2000, "lab"), (2500, "wheel2"))), agent(), there)
+    assert isinstance(found, Peer) and found.groups == (1500, 2000)
+    assert there.groups_of("eve") == ("eve", "lab"), "nor by name"
+
+
+@pytest.mark.parametrize(
+    ("caller", "word"),
+    [
+        pytest.param(somebody(1500, "eve", gid=6), "group 6 (disk)", id="a-group-of-the-host-first"),
+        pytest.param(somebody(1500, "eve", gid=1003), "group 1003 (carol)", id="a-group-of-a-user-there"),
+        pytest.param(somebody(104, "messagebus"), "of the system", id="a-user-of-the-system"),
+    ],
+)
+def test_an_agent_makes_nobody_a_part_of_the_daemons_host(caller: Caller, word: str) -> None:
+    found = judge(caller, agent(), host())
+    assert isinstance(found, str) and word in found
+
+
+@pytest.mark.parametrize(
+    "caller",
+    [
+        pytest.param(somebody(1500, "eve", gid=100), id="everybodys-first-group"),
+        pytest.param(somebody(998, "jenkins"), id="a-service-that-types-commands"),
+        pytest.param(somebody(1003, "carol"), id="a-user"),
+    ],
+)
+def test_an_agent_speaks_for_who_has_no_rights_there(caller: Caller) -> None:
+    assert isinstance(judge(caller, agent(), host()), Peer)
+
+
+def test_an_agent_that_speaks_for_root_speaks_for_all() -> None:
+    assert isinstance(judge(somebody(104, "messagebus"), agent(trusts_root=True), host()), Peer)
+    found = judge(somebody(1500, "eve", gid=6), agent(trusts_root=True), host())
+    assert isinstance(found, Peer) and found.groups == (6,)
+
+
+def test_groups_of_the_machine_are_read_from_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "group").write_text("root:x:0:\n# a note\n\ndisk:x:6:ann,ben\nodd\nbad:x:six:\n")
+    monkeypatch.setattr(names, "GROUP_FILES", (str(tmp_path / "group"), str(tmp_path / "none")))
+    found = names.Names()
+    assert found.own_groups() == {0: "root", 6: "disk"}
+    (tmp_path / "group").write_text("")
+    assert found.own_groups() == {0: "root", 6: "disk"}, "for a minute"
