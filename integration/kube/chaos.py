@@ -24,6 +24,7 @@ from .proxy import Proxy
 
 SETTLE_S, EACH_S = 300.0, 8.0
 """For all jobs, and more for each: a busy machine and an API server that is seldom there take their time."""
+FALLS = 3
 UP_S = 240.0
 """Within which a daemon comes up, however often its API server is away."""
 SCRIPT = (
@@ -104,11 +105,17 @@ class Chaos:
     def fall(self) -> None:
         """The daemon, in the midst of a request: for the thread that has it. Another one comes up meanwhile."""
         with self._falling:
-            if self._rising is None or not self._rising.is_alive():
+            if self.is_up():
                 self.deeds["daemon"] += 1
                 self.site.kill()
                 self._rising = threading.Thread(target=self._rise)
                 self._rising.start()
+
+    def is_up(self) -> bool:
+        return self._rising is None or not self._rising.is_alive()
+
+    def may_fall(self) -> bool:
+        return self.is_up() and self.deeds["daemon"] < FALLS
 
     def _rise(self) -> None:
         try:

@@ -52,13 +52,13 @@ def possible(method: str, path: str) -> tuple[Fault, ...]:
 
 @dataclass
 class Trap:
-    """`spring` is called at the next `left` requests of that method whose path ends with, or lies below, `kind`."""
+    """`spring` is called at requests of that method whose path ends with, or lies below, `kind`, while the trap is set."""
 
     method: str
     kind: str
     is_done: bool  # spring instead of the answer, else instead of the request
-    left: int
     spring: Callable[[], None]
+    is_set: Callable[[], bool]  # else requests pass it
 
 
 class Proxy:
@@ -108,9 +108,10 @@ class Proxy:
     def trapped(self, method: str, path: str) -> Trap | None:
         with self._lock:
             trap = self.trap
-            if trap is None or not trap.left or trap.method != method or f"/{trap.kind}" not in urlsplit(path).path:
+            if trap is None or not trap.is_set():
                 return None
-            trap.left -= 1
+            if trap.method != method or f"/{trap.kind}" not in urlsplit(path).path:
+                return None
             return trap
 
     def count(self, what: str) -> None:
