@@ -117,7 +117,7 @@ class Knock(asyncio.Protocol):
             self._door.refuse(self, "too many connections that prove nothing")
             return
         self.address = address
-        self._door.half_open.came(address)
+        self._door.half_open.came(address, self)
         keep_alive(transport.get_extra_info("socket"))
         self._timer = asyncio.get_running_loop().call_later(OPENING_S, self._too_late)
 
@@ -126,7 +126,7 @@ class Knock(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._door.half_open.went(self.address)
+            self._door.half_open.went(self.address, self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.leave()

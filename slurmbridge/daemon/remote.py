@@ -2,7 +2,7 @@
 
 TLS 1.3 alone. Who shows the certificate of an enrolled agent (`enrolment`) brings callers from then on (`lane`); who shows
 none has a user's own token to show, in the first frame, or nothing. Until then a connection is half-open, as at the door
-for pods: bounded in number, time and bytes. An agent that is revoked, or whose certificate runs out, is cut within seconds.
+for pods: bounded in number, time and bytes; where there are too many the oldest gives way. An agent that is revoked, or whose certificate runs out, is cut within seconds.
 """
 
 from __future__ import annotations
@@ -185,10 +185,10 @@ class Knock(asyncio.Protocol):
         self.transport = transport
         name = transport.get_extra_info("peername")
         self.address = str(name[0]) if name else ""
-        if not self._remote.half_open.may_knock(self.address):
-            self._refuse("too many connections that prove nothing")
-            return
-        self._remote.half_open.came(self.address)
+        oldest = self._remote.half_open.in_the_way(self.address)
+        if isinstance(oldest, Knock):  # not this one: users of a login node must not keep its agent out
+            oldest.give_way()
+        self._remote.half_open.came(self.address, self)
         sock = transport.get_extra_info("socket")
         keep_alive(sock)
         self._timer = asyncio.get_running_loop().call_later(PROVED_S, self._refuse, "it did not say who it is in time")
@@ -242,7 +242,12 @@ class Knock(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-            self._remote.half_open.went(self.address)
+            self._remote.half_open.went(self.address, self)
+
+    def give_way(self) -> None:
+        """There are too many of them, and this is the one that has taken longest."""
+        self._leave()
+        self._refuse("too many connections that prove nothing")
 
     def _no(self, why: str) -> None:
         self._remote.told.say("event=remote.refused address=%s reason=%r", self.address, why)

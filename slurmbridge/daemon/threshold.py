@@ -27,21 +27,33 @@ def keep_alive(sock: socket.socket) -> None:
 
 
 class HalfOpen:
-    """Counts by address."""
+    """By address, in the order in which they came."""
 
     def __init__(self) -> None:
         self._count: Counter[str] = Counter()
+        self._there: dict[str, dict[object, None]] = {}
 
     def may_knock(self, address: str) -> bool:
         return self._count[address] < MOST_OF_ONE and self._count.total() < MOST
 
-    def came(self, address: str) -> None:
-        self._count[address] += 1
+    def in_the_way(self, address: str) -> object | None:
+        """Who has to go so that one more of this address may knock: the oldest of its own, or of the address that has the
+        most; None: nobody has to. Who proves himself does so at once, who only holds a place does not."""
+        if self.may_knock(address):
+            return None
+        is_full_of_it = self._count[address] >= MOST_OF_ONE
+        crowded = address if is_full_of_it else max(self._count, key=self._count.__getitem__)
+        return next(iter(self._there[crowded]))
 
-    def went(self, address: str) -> None:
+    def came(self, address: str, who: object) -> None:
+        self._count[address] += 1
+        self._there.setdefault(address, {})[who] = None
+
+    def went(self, address: str, who: object) -> None:
         self._count[address] -= 1
+        del self._there[address][who]
         if not self._count[address]:
-            del self._count[address]
+            del self._count[address], self._there[address]
 
 
 class Told:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from slurmbridge.daemon import names
+from slurmbridge.daemon import names, remote, threshold
 from slurmbridge.daemon.asserted import judge
 from slurmbridge.daemon.learned import UserRecord
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.wire.agent import Caller
+from tests.agent.login_node import LoginNode, keep, text_of, until
 from tests.agent.test_agent_doors import Known, agent, memory, somebody
+from tests.daemon.test_hostile_callers import hello
 
 
 class Host(Known):
@@ -86,3 +89,30 @@ def test_groups_of_the_machine_are_read_from_its_files(tmp_path: Path, monkeypat
     assert found.own_groups() == {0: "root", 6: "disk"}
     (tmp_path / "group").write_text("")
     assert found.own_groups() == {0: "root", 6: "disk"}, "for a minute"
+
+
+def test_who_only_holds_places_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threshold, "MOST_OF_ONE", 3)
+
+    async def rule(there: LoginNode) -> None:
+        holding = [await asyncio.open_connection("127.0.0.1", there.port) for _ in range(8)]
+        await until(lambda: there.remote.half_open._count.total() == 3)
+        answer = await asyncio.wait_for(there.say(hello("squeue", "-h")), remote.PROVED_S / 2)
+        assert text_of(answer, b"X") == "0"
+        for _, writer in holding:
+            writer.transport.abort()
+        await until(lambda: not there.remote.half_open._there)
+
+    keep(tmp_path, rule)
+
+
+def test_a_place_is_taken_from_the_address_that_has_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threshold, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(threshold, "MOST", 4)
+    there = threshold.HalfOpen()
+    for number, address in enumerate(("a", "b", "b", "b")):
+        assert there.in_the_way(address) is None
+        there.came(address, number)
+    assert there.in_the_way("b") == 1 and there.in_the_way("a") == 1 and there.in_the_way("c") == 1
+    there.went("b", 1)
+    assert there.in_the_way("a") is None
