@@ -9,10 +9,18 @@ import os
 import pwd
 import time
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from slurmbridge.daemon.learned import Learned, UserRecord
 
+Key = TypeVar("Key")
+Found = TypeVar("Found")
+
 KEEP_S = 60.0
+MOST_KEPT = 1 << 14
+"""Answers of one kind: callers choose what is asked."""
+LONGEST = 256
+"""Of a name (LOGIN_NAME_MAX of Linux): a longer one is nobody's."""
 GROUP_FILES = ("/etc/group", "/usr/lib/group")
 """The second: of systems whose own users are in what cannot be written to (nss-altfiles)."""
 
@@ -45,7 +53,7 @@ class Names:
             )
         except KeyError:
             record = None
-        self._users[uid] = (now, record)
+        _keep(self._users, uid, (now, record))
         return record
 
     def user_name(self, uid: int) -> str:
@@ -63,6 +71,8 @@ class Names:
 
     def native_id(self, name: str) -> int | None:
         """As this machine itself knows it."""
+        if len(name) > LONGEST:
+            return None
         known = self._ids.get(name)
         now = self._clock()
         if known and now - known[0] < KEEP_S:
@@ -71,7 +81,7 @@ class Names:
             uid: int | None = pwd.getpwnam(name).pw_uid
         except KeyError:
             uid = None
-        self._ids[name] = (now, uid)
+        _keep(self._ids, name, (now, uid))
         return uid
 
     def group_name(self, gid: int) -> str:
@@ -85,9 +95,9 @@ class Names:
             return known[1]
         try:
             name = grp.getgrgid(gid).gr_name
-        except KeyError:
+        except (KeyError, OverflowError):  # no id at all
             name = ""
-        self._groups[gid] = (now, name)
+        _keep(self._groups, gid, (now, name))
         return name
 
     def own_groups(self) -> Mapping[int, str]:
@@ -98,6 +108,8 @@ class Names:
         return self._own[1]
 
     def group_id(self, name: str) -> int | None:
+        if len(name) > LONGEST:
+            return None
         try:
             return grp.getgrnam(name).gr_gid
         except KeyError:
@@ -112,7 +124,7 @@ class Names:
         if known and now - known[0] < KEEP_S:
             return known[1]
         ids = tuple(os.getgrouplist(user, gid))
-        self._members[(user, gid)] = (now, ids)
+        _keep(self._members, (user, gid), (now, ids))
         return ids
 
     def group_names(self, user: str) -> tuple[str, ...]:
@@ -123,6 +135,12 @@ class Names:
         if self.native_id(user) is None:
             return tuple(self.learned.groups(record.name).values())
         return tuple(self.group_name(gid) for gid in self.groups(record.name, record.gid))
+
+
+def _keep(answers: dict[Key, Found], key: Key, found: Found) -> None:
+    if len(answers) >= MOST_KEPT:
+        answers.clear()
+    answers[key] = found
 
 
 def _read_groups() -> dict[int, str]:

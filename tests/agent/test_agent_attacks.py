@@ -116,3 +116,19 @@ def test_a_place_is_taken_from_the_address_that_has_most(monkeypatch: pytest.Mon
     assert there.in_the_way("b") == 1 and there.in_the_way("a") == 1 and there.in_the_way("c") == 1
     there.went("b", 1)
     assert there.in_the_way("a") is None
+
+
+def test_who_asks_for_many_names_fills_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(names, "MOST_KEPT", 8)
+    found = names.Names()
+    assert found.user_id("root") == 0
+    for number in range(50):
+        assert found.user_id(f"nobody-{number}") is None
+        assert found.user_id("x" * 1_000_000 + str(number)) is None
+        assert found.group_id("x" * 1_000_000) is None
+        assert found.user_name(1 << 40 | number) == found.group_name(1 << 40 | number) == str(1 << 40 | number)
+        assert found.groups("root", number + 1_000_000)
+    assert found.user_id("root") == 0
+    for kept in (found._users, found._ids, found._groups, found._members):
+        assert 0 < len(kept) <= 8
+        assert all(len(str(key)) < 100 for key in kept)
