@@ -33,7 +33,9 @@ def load(folder: str) -> Credentials:
         context.load_cert_chain(path)
         path = os.path.join(folder, PIN_FILE)
         with open(path, encoding="ascii", errors="replace") as file:
-            pin = file.read(256).strip()
+            status, pin = os.fstat(file.fileno()), file.read(256).strip()
+        if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
+            raise ConfigError("others can say which daemon this agent trusts: make it its user's alone", file=path)
     except ssl.SSLError as fault:
         raise ConfigError(f"not an agent's key and certificate: {fault.reason or fault}", file=path) from fault
     except OSError as fault:

@@ -36,6 +36,7 @@ class Near(asyncio.Protocol):
         self._peer: Peer
         self._is_counted = False
         self._kept = bytearray()
+        self._held = 0  # bytes of it, as they were counted
         self._far: Far | None = None
         self._task: asyncio.Task[None] | None = None
         self._has_ended = False
@@ -72,6 +73,7 @@ class Near(asyncio.Protocol):
         if self._kept:
             far.say(bytes(self._kept))
             self._kept.clear()
+            self._weigh()
         if self._has_ended:
             far.end()
         elif not self._transport.is_closing():
@@ -121,8 +123,16 @@ class Near(asyncio.Protocol):
         if self._task is None and self._is_counted:  # who says nothing costs the daemon nothing
             self._task = asyncio.get_running_loop().create_task(self._begin())
         self._kept += data
-        if len(self._kept) > AHEAD:
+        if not self._weigh():
+            log.warning("event=connection.cut uid=%d bytes=%d", self._peer.uid, self._held)
+            self._transport.abort()
+        elif len(self._kept) > AHEAD:
             self._transport.pause_reading()
+
+    def _weigh(self) -> bool:
+        """Count what waits for a way; False: his user has too much of it."""
+        before, self._held = self._held, len(self._kept)
+        return not self._is_counted or self._agent.crowd.holds(self._peer.uid, before, self._held)
 
     def eof_received(self) -> bool:
         """He says no more, and may still listen."""
@@ -141,7 +151,7 @@ class Near(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._is_counted:
-            self._agent.crowd.went(self._peer.uid, 0)
+            self._agent.crowd.went(self._peer.uid, self._held)
         if self._far is not None:
             self._far.let_go()
             self._far = None

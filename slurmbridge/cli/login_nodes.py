@@ -76,7 +76,11 @@ def agent_credentials(
             folder, name, days=days, trusts_root=trust_root, now=datetime.datetime.now(datetime.UTC)
         )  # fmt: skip
         if out is not None:
-            enrolment.give(made, out)
+            try:
+                enrolment.give(made, out)
+            except ConfigError:  # nobody has the key
+                enrolment.revoke(folder, name)
+                raise
             click.echo(f"{name} is enrolled for {days} days: bring {out} to its host, readable by its user alone")
         else:
             click.echo(secret(str(manifest), made.key, made.pin), nl=False)

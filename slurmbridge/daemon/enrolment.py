@@ -75,11 +75,21 @@ def enrol(state: str, name: str, *, days: int, trusts_root: bool, now: datetime.
 
 
 def check_place(folder: str) -> None:
-    """ConfigError: there is something where `give` would write."""
+    """ConfigError: there is something where `give` would write, or others could put it there."""
     for name in (KEY_FILE, PIN_FILE):
         path = os.path.join(folder, name)
         if os.path.lexists(path):
             raise ConfigError("it is there already; take an empty folder", file=path)
+    try:
+        status = os.stat(folder)
+    except FileNotFoundError:
+        return  # it is made
+    except OSError as fault:
+        raise ConfigError(fault.strerror or str(fault), file=folder) from fault
+    if status.st_mode & 0o022 or status.st_uid not in (0, os.geteuid()):
+        raise ConfigError(
+            "others could put files of theirs in the place of these: take a folder of your own", file=folder
+        )
 
 
 def give(credentials: Credentials, folder: str) -> None:

@@ -15,6 +15,7 @@ from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.lang.rlimits import NAMES as RLIMITS
 from slurmbridge.wire import client as wire
+from slurmbridge.wire.agent import is_name
 
 WIDEST = 1 << 16
 INFINITE = (1 << 63) - 1
@@ -72,7 +73,7 @@ class Hellos:
             groups=self._groups_of(user),
             user=user,
             group=names.group_name(gid),
-            host=self._peer.host or decode(host) or self._memory.daemon_host,
+            host=self._peer.host or self._host(decode(host)),
             sid=int(sid or b"0") & 0x7FFFFFFF,
             now=now,
             nonce=nonce.hex(),
@@ -81,6 +82,10 @@ class Hellos:
             rlimits=_rlimits(limits),
             by_token=self._peer.by_token,
         )
+
+    def _host(self, said: str) -> str:
+        """What his process calls its machine is shown to others, in a line of theirs."""
+        return said if said and is_name(said) else self._memory.daemon_host
 
     def _groups_of(self, user: str) -> tuple[int, ...]:
         peer, names = self._peer, self._memory.names

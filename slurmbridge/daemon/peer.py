@@ -23,6 +23,6 @@ class LinkCut(ConnectionError):
 
 
 def of_socket(sock: socket.socket) -> Peer:
-    """Of a unix socket."""
-    _, uid, gid = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    """Of a unix socket: struct ucred of unix(7), whose ids have no sign."""
+    _, uid, gid = struct.unpack("iII", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return Peer(uid=uid, gid=gid)

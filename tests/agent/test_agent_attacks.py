@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import socket
+import struct
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from slurmbridge.daemon import names, remote, threshold
+from slurmbridge.agent import credentials, near
+from slurmbridge.cli.login_nodes import agent_credentials
+from slurmbridge.daemon import crowd, enrolment, names, remote, threshold
 from slurmbridge.daemon.asserted import judge
+from slurmbridge.daemon.hello import Hellos
 from slurmbridge.daemon.learned import UserRecord
 from slurmbridge.daemon.memory import Memory
-from slurmbridge.daemon.peer import Peer
+from slurmbridge.daemon.peer import Peer, of_socket
+from slurmbridge.errors import ConfigError
+from slurmbridge.wire import client
 from slurmbridge.wire.agent import Caller
+from slurmbridge.wire.client import frame
 from tests.agent.login_node import LoginNode, keep, text_of, until
 from tests.agent.test_agent_doors import Known, agent, memory, somebody
 from tests.daemon.test_hostile_callers import hello
@@ -132,3 +142,78 @@ def test_who_asks_for_many_names_fills_no_memory(monkeypatch: pytest.MonkeyPatch
     for kept in (found._users, found._ids, found._groups, found._members):
         assert 0 < len(kept) <= 8
         assert all(len(str(key)) < 100 for key in kept)
+
+
+def test_what_waits_for_a_daemon_is_bounded_by_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near, "of_socket", lambda sock: Peer(uid=1001, gid=1001))
+    monkeypatch.setattr(crowd, "MAX_BYTES", 300_000)
+
+    async def rule(there: LoginNode) -> None:
+        there.remote.shut()
+        pairs = [await there.dial() for _ in range(2)]
+        for _, writer in pairs:
+            writer.write(frame(b"G", bytes(200_000)))
+        found, _ = await asyncio.wait(
+            [asyncio.create_task(reader.read()) for reader, _ in pairs], return_when=asyncio.FIRST_COMPLETED
+        )
+        assert len(found) == 1 and there.agent.crowd.connections == 1
+        assert 100_000 < there.agent.crowd._bytes[1001] <= 300_000
+        for _, writer in pairs:
+            writer.transport.abort()
+        await until(lambda: not there.agent.crowd.connections)
+        assert not there.agent.crowd._bytes
+
+    keep(tmp_path, rule)
+
+
+# ---- credentials
+
+
+def credentials_in(folder: Path) -> Path:
+    made = enrolment.enrol(str(folder), "a", days=1, trusts_root=False, now=datetime.datetime.now(datetime.UTC))
+    enrolment.give(made, str(folder / "out"))
+    return folder / "out"
+
+
+def test_an_agent_does_not_take_from_others_which_daemon_it_trusts(tmp_path: Path) -> None:
+    out = credentials_in(tmp_path)
+    credentials.load(str(out))
+    (out / enrolment.PIN_FILE).chmod(0o620)
+    with pytest.raises(ConfigError, match="which daemon"):
+        credentials.load(str(out))
+
+
+def test_keys_are_not_put_where_others_can_exchange_them(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out").chmod(0o777)
+    answer = CliRunner().invoke(agent_credentials, ["a", "--out", str(tmp_path / "out"), "--state", str(tmp_path)])
+    assert isinstance(answer.exception, ConfigError) and "in the place of these" in str(answer.exception)
+    assert not (tmp_path / enrolment.FOLDER).exists() and not list((tmp_path / "out").iterdir())
+
+
+def test_an_agent_whose_key_nobody_got_is_not_enrolled(tmp_path: Path) -> None:
+    words = ["a", "--out", "/proc/nothing/out", "--state", str(tmp_path)]  # where nobody makes a folder
+    answer = CliRunner().invoke(agent_credentials, words)
+    assert isinstance(answer.exception, ConfigError)
+    assert (tmp_path / enrolment.FOLDER).exists() and enrolment.read(str(tmp_path))[0] == []
+
+
+# ---- who says what of himself
+
+
+def test_ids_of_a_socket_have_no_sign() -> None:
+    class Says(socket.socket):
+        def getsockopt(self, *args: object) -> bytes:  # type: ignore[override]
+            return struct.pack("iII", 1, 3_000_000_000, 4_000_000_000)
+
+    with Says() as sock:
+        assert of_socket(sock) == Peer(uid=3_000_000_000, gid=4_000_000_000)
+
+
+@pytest.mark.parametrize("said", [b"a\nJobId=1", b"\x1b[2J", b"x" * 300, b"a b\0", b""])
+def test_a_callers_word_for_his_machine_is_a_name_or_nothing(said: bytes) -> None:
+    there = memory()
+    hellos = Hellos(there, lambda: 0.0, Peer(uid=1003, gid=1003))
+    head = (client.VERSION, bytes(16), b"22", b"80", b"1", b"")
+    assert hellos.read(client.pack(*head, said, b"/", b"", b"1", b"squeue")).host == there.daemon_host
+    assert hellos.read(client.pack(*head, b"login1.site", b"/", b"", b"1", b"squeue")).host == "login1.site"
