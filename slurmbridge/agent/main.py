@@ -12,12 +12,12 @@ import logging
 import os
 import signal
 import socket
-import sys
 
 from slurmbridge.agent import credentials
 from slurmbridge.agent.far import Pool
 from slurmbridge.agent.lookup import Lookup
 from slurmbridge.agent.near import Near
+from slurmbridge.daemon import loglines
 from slurmbridge.daemon.configuration import host_name
 from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.errors import ConfigError
@@ -32,12 +32,7 @@ TIDY_EVERY_S = 30.0
 def run(*, host: str, port: int, folder: str, path: str) -> int:
     """Serve; the exit status. ConfigError: it did not come up, with the reason."""
     os.umask(0o022)
-    logging.basicConfig(
-        level=logging.INFO,
-        stream=sys.stderr,
-        format="[%(asctime)s] %(levelname)s %(message)s",
-        datefmt="%Y-%m-%dT%H:%M:%S",
-    )
+    loglines.begin()
     found = credentials.load(folder)
     lock = _hold(path)
     try:

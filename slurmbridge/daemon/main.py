@@ -13,11 +13,10 @@ import logging
 import os
 import signal
 import socket
-import sys
 import time
 
 from slurmbridge.commands import quotas
-from slurmbridge.daemon import asserted, certificate, configuration, remote
+from slurmbridge.daemon import asserted, certificate, configuration, loglines, remote
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.daemon.enrolment import Enrolled
@@ -55,12 +54,7 @@ def run(
     """Serve; returns the exit status. BridgeError: it did not come up, with the reason. `pods`: jobs run as pods;
     `remote_at`: where login nodes come in, HOST:PORT."""
     os.umask(0o022)
-    logging.basicConfig(
-        level=logging.INFO,
-        stream=sys.stderr,
-        format="[%(asctime)s] %(levelname)s %(message)s",
-        datefmt="%Y-%m-%dT%H:%M:%S",
-    )
+    loglines.begin()
     lock = Lock(state, socket or "")
     lock.take()
     hosting: Hosting | None = None
