@@ -25,6 +25,10 @@ CONNECT = 10.0
 ANSWER = 60.0
 """Seconds without a byte after which an answer is given up; the server itself ends a request after as many."""
 CONNECTIONS = 32
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+"""Knows lists that are sets: what one adds or takes out leaves what others put there (Kubernetes, "Update API Objects in
+Place Using kubectl patch")."""
 
 Query = Mapping[str, str | int]
 
@@ -74,7 +78,7 @@ class Api:
     def create(self, path: str, manifest: Mapping[str, Any]) -> bytes:
         return self.request("POST", path, body=manifest)
 
-    def patch(self, path: str, change: Mapping[str, Any], *, kind: str = "application/merge-patch+json") -> bytes:
+    def patch(self, path: str, change: Mapping[str, Any], *, kind: str = MERGE_PATCH) -> bytes:
         return self.request("PATCH", path, body=change, kind=kind)
 
     def delete(self, path: str, *, uid: str = "", grace: int | None = None) -> bytes:

@@ -34,7 +34,7 @@ from slurmbridge.reconcile.plan import (
     plan,
 )
 from slurmbridge.reconcile.trouble import Patience, Trouble, next_look, refusal, trouble_of
-from slurmbridge.runtime.kube.api import Api
+from slurmbridge.runtime.kube.api import STRATEGIC_PATCH, Api
 from slurmbridge.runtime.kube.faults import ApiFault, Kind
 from slurmbridge.runtime.kube.node_watch import NodeWatch
 from slurmbridge.runtime.kube.sights import Sights
@@ -259,9 +259,9 @@ class Gangs:
                 return self._patches.submit(self._free, name, uid)
 
     def _free(self, name: str, uid: str) -> None:
-        change = {"metadata": {"uid": uid, "finalizers": None}}
+        change = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [pod_names.HOLD]}}  # ours alone
         try:
-            self._api.patch(f"{self._pods_path}/{name}", change)
+            self._api.patch(f"{self._pods_path}/{name}", change, kind=STRATEGIC_PATCH)
         except ApiFault as fault:
             if fault.kind is not Kind.GONE:  # a conflict may be with another change: what is seen next tells
                 raise

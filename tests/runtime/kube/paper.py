@@ -195,12 +195,18 @@ class Paper:
         return found
 
 
+OUT_OF = "$deleteFromPrimitiveList/"
+
+
 def _merged(thing: Object, change: Object) -> Object:
-    """As a JSON merge patch does it."""
+    """As a JSON merge patch does it, and of a strategic one what takes members out of lists."""
     merged = dict(thing)
     for key, value in change.items():
         if value is None:
             merged.pop(key, None)
+        elif key.startswith(OUT_OF):
+            name = key.removeprefix(OUT_OF)
+            merged[name] = [member for member in merged.get(name) or () if member not in value]
         else:
             merged[key] = _merged(merged.get(key) or {}, value) if isinstance(value, dict) else value
     return merged
@@ -276,6 +282,10 @@ def paper_cluster() -> Iterator[tuple[Paper, Callable[[], Api]]]:
                 case "DELETE":
                     return paper.delete(kind, name, body)
                 case "PATCH":
+                    is_strategic = "strategic" in self.headers["Content-Type"]
+                    assert is_strategic or OUT_OF not in json.dumps(
+                        body
+                    )  # the other kind would add a field of that name
                     return paper.patch(kind, name, body)
             if not name:
                 return 200, paper.listing(kind, query)

@@ -333,6 +333,33 @@ def test_a_change_that_met_another_one_leaves_no_pod_behind(bench: Bench, method
     run(rule, bench)
 
 
+def test_what_others_hold_a_pod_by_is_left_to_them(bench: Bench) -> None:
+    async def rule() -> None:
+        gangs = await bench.start()
+        gangs.begin(KEY, objects(1), "5")
+        await bench.hear(Complete)
+        name, theirs = "sb-t-7-0-0", "example.org/audit"
+
+        def held_by() -> list[str]:
+            return list(bench.paper.objects["pods"][name]["metadata"]["finalizers"])
+
+        both = {"metadata": {"finalizers": [theirs, *held_by()]}}
+        with bench.paper.lock:
+            bench.paper.patch("pods", name, both)
+        bench.run_all()
+        gangs.end(KEY)
+        await bench.stop_deleted()
+        await bench.hear(Dead)
+        gangs.release(KEY)
+        await bench.until(lambda: held_by() == [theirs])
+        with bench.paper.lock:
+            bench.paper.patch("pods", name, {"metadata": {"finalizers": None}})
+        await bench.hear(Cleared)
+        assert not bench.pods()
+
+    run(rule, bench)
+
+
 def test_an_api_server_that_fails_for_a_while_loses_nothing(bench: Bench) -> None:
     async def rule() -> None:
         count = iter(range(1000))
