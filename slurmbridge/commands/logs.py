@@ -109,7 +109,7 @@ def _may_read(call: Call, site: Site, job: Job) -> bool:
 
 
 def _where(site: Site, job: Job, wish: Wish) -> Generator[Effect, Any, dict[str, object]]:
-    part: KeptPart = yield KeptOutput(job_id=job.job_id)
+    part: KeptPart = yield from _kept(job)
     stream = STDERR if wish.stream == STDERR and stdio_path(job, STDERR, expand=True) else STDOUT
     return {
         "job": label(job),
@@ -120,6 +120,14 @@ def _where(site: Site, job: Job, wish: Wish) -> Generator[Effect, Any, dict[str,
         "restarts": job.restarts,
         "appends": job.spec.open_mode == "append",
     }
+
+
+def _kept(job: Job, name: str = "", offset: int = 0, wait_s: float = 0.0) -> Generator[Effect, Any, KeptPart]:
+    """What is kept of the job, not of another user's that had its number once."""
+    part: KeptPart = yield KeptOutput(
+        job_id=job.job_id, name=name, offset=offset, size=PART if name else 0, wait_s=wait_s
+    )  # fmt: skip
+    return KeptPart(files=tuple(each for each in part.files if each.uid == job.spec.uid), data=part.data)
 
 
 def is_over(site: Site, job: Job) -> bool:
@@ -137,7 +145,7 @@ def _is_kept(site: Site, job: Job, part: KeptPart) -> bool:
 
 
 def _show(site: Site, job: Job, wish: Wish) -> Generator[Effect, Any, int]:
-    part: KeptPart = yield KeptOutput(job_id=job.job_id)
+    part: KeptPart = yield from _kept(job)
     if not wish.path and not _is_kept(site, job, part):
         return (yield from _tell_where(job, wish))
     file, offset = chosen(part.files, job, wish), 0
@@ -146,13 +154,7 @@ def _show(site: Site, job: Job, wish: Wish) -> Generator[Effect, Any, int]:
     while True:
         was_over = is_over(site, job)  # before the look: what comes later is another job's
         name = file.name if file is not None else ""
-        part = yield KeptOutput(
-            job_id=job.job_id,
-            name=name,
-            offset=offset,
-            size=PART,
-            wait_s=WAIT_S if wish.follows and not was_over else 0.0,
-        )
+        part = yield from _kept(job, name, offset, WAIT_S if wish.follows and not was_over else 0.0)
         offset += len(part.data)
         if part.data:
             yield Print(part.data.decode("utf-8", "surrogateescape"))

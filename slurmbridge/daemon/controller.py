@@ -252,9 +252,11 @@ class Controller:
     def writer(self, key: RunKey) -> Writer:
         """What is known of a run that writes output."""
         job = self.memory.table.get(key.job_id)
-        if job is None or job.restarts != key.restarts:
+        if job is None:
             return Writer()
-        return Writer(epoch=f"{job.start_time:.6f}", appends=job.spec.open_mode == "append")
+        if job.restarts != key.restarts:
+            return Writer(uid=job.spec.uid)
+        return Writer(epoch=f"{job.start_time:.6f}", appends=job.spec.open_mode == "append", uid=job.spec.uid)
 
     def step_address(self, job_id: int) -> str:
         job = self.memory.table.get(job_id)

@@ -1,7 +1,7 @@
 """Output of jobs on the daemon's disk: a folder per job, a file per stream, and beside it what the stream is.
 
     FOLDER/JOB/RESTARTS.RANK.STREAM        the bytes
-    FOLDER/JOB/RESTARTS.RANK.STREAM.json   {"what", "path", "epoch", "full", "over"}
+    FOLDER/JOB/RESTARTS.RANK.STREAM.json   {"what", "path", "epoch", "full", "over", "uid"}
 
 What comes at an offset is written there, so that the same piece may come twice. Nothing is synchronised to the disk while a
 run goes on, as its supervisor has all of it still and sends again what is not here; the end of a stream is, before it is
@@ -58,11 +58,12 @@ class Writer(msgspec.Struct, frozen=True):
 
     epoch: str = ""  # tells it from one of the same number in another life of the database; empty: no run of now
     appends: bool = False  # to what earlier runs of its job wrote
+    uid: int = -1  # its job's owner; -1: not known
 
 
 class _Stream:
-    def __init__(self, what: str, path: str, epoch: str) -> None:
-        self.what, self.path, self.epoch = what, path, epoch
+    def __init__(self, what: str, path: str, epoch: str, uid: int) -> None:
+        self.what, self.path, self.epoch, self.uid = what, path, epoch, uid
         self.size = 0  # bytes that came, kept or not
         self.stored = 0  # bytes of them in the file
         self.full = self.over = False
@@ -114,7 +115,7 @@ class Shelf:
         if stream is None:
             if len(job.streams) >= MOST_STREAMS:
                 return piece.offset + len(piece.data), piece.lost >= 0
-            stream = job.streams[name] = _Stream(piece.what, piece.path, writer.epoch)
+            stream = job.streams[name] = _Stream(piece.what, piece.path, writer.epoch, writer.uid)
         if stream.full:
             stream.size = max(stream.size, piece.offset)
         if piece.offset > stream.size:
@@ -178,7 +179,7 @@ class Shelf:
                 os.close(fd)
 
     def _note(self, job_id: int, name: str, stream: _Stream, *, sync: bool = False) -> None:
-        said = _Said(stream.what, stream.path, stream.epoch, stream.full, stream.over)
+        said = _Said(stream.what, stream.path, stream.epoch, stream.full, stream.over, stream.uid)
         write_file(self._of(job_id, f"{name}.json"), json.dumps(msgspec.to_builtins(said)).encode(), sync=sync)
 
     # ---- what is there
@@ -194,7 +195,7 @@ class Shelf:
                 found.append(
                     KeptFile(
                         restarts=restarts, rank=rank, stream=number, what=stream.what, path=stream.path,
-                        size=stream.stored, is_over=stream.over,
+                        size=stream.stored, is_over=stream.over, uid=stream.uid,
                     )
                 )  # fmt: skip
         return tuple(sorted(found, key=lambda each: (each.restarts, each.rank, each.stream)))
@@ -275,7 +276,7 @@ class Shelf:
                     said = msgspec.convert(json.load(file), _Said)
             except (OSError, ValueError):  # it was just begun when the machine failed
                 said = _Said()
-            stream = _Stream(said.what, said.path, said.epoch)
+            stream = _Stream(said.what, said.path, said.epoch, said.uid)
             stream.full, stream.over = said.full, said.over
             stream.stored = os.stat(self._of(job_id, name)).st_size
             stream.size = 0 if stream.full else stream.stored  # what comes at last says how far a full one is
@@ -290,6 +291,7 @@ class _Said(msgspec.Struct, frozen=True):
     epoch: str = ""
     full: bool = False
     over: bool = False
+    uid: int = -1
 
 
 BEYOND = "output of this job beyond {} MiB is not kept"

@@ -15,6 +15,7 @@ class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
     path: str  # as the job named it
     size: int  # bytes
     is_over: bool  # nothing more comes
+    uid: int = -1  # whose the job was; -1: not known. Ids of jobs come again when a database is restored or made anew
 
     @property
     def name(self) -> str:

@@ -272,3 +272,23 @@ def test_what_makes_no_sense_is_refused_with_the_usage(tmp_path: Path, words: st
         assert answer.code == 1 and answer.err.startswith("slurmbridge: error: usage: slurmbridge logs")
 
     on_site(tmp_path, scenario)
+
+
+def test_nobody_sees_what_a_job_of_the_same_number_wrote_for_another(tmp_path: Path) -> None:
+    async def before(site: Site) -> None:
+        job, _ = await sbatch(site, "")
+        await write(site, job, b"her secret\n", over=True)
+        await write(site, job, b"her file\n", stream=1, what=OF_STEP, path="/gone/file")
+        assert (await site.run(f"slurmbridge logs {job}")).out == "her secret\n"
+
+    async def after(site: Site) -> None:
+        """A database restored from before: another user gets the number."""
+        answer = await site.run("sbatch --hold job.sh", user="bob", files={"job.sh": b"#!/bin/sh\n"})
+        job = int(answer.out.split()[-1])
+        for words in (f"logs {job}", f"logs --file /gone/file {job}", f"logs --stderr {job}"):
+            answer = await site.run(f"slurmbridge {words}", user="bob")
+            assert "her secret" not in answer.out and "her file" not in answer.out
+            assert "of its steps" not in answer.err
+
+    on_site(tmp_path, before)
+    on_site(tmp_path, after)
