@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 READ = 1 << 16
+MOST_OF_ITS_OWN = 1 << 20
+"""Bytes that TLS itself may have said on a connection after the handshake: an answer to each update of keys that the other
+side asks for, which it need not read."""
 
 
 class Tls(asyncio.Protocol):
@@ -38,6 +41,7 @@ class Tls(asyncio.Protocol):
         self._shaken, self._failed = shaken, failed
         self._is_shaken = False
         self._is_lost = False
+        self._own = 0
         self._fault: ssl.SSLError | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -91,7 +95,9 @@ class Tls(asyncio.Protocol):
             self._outer.close()
             self._failed(fault.reason or str(fault))
             return
-        self._flush()
+        self._own += self._flush()
+        if self._own > MOST_OF_ITS_OWN:
+            self.abort()
 
     def _ended(self) -> None:
         """The other side has said all."""
@@ -123,10 +129,12 @@ class Tls(asyncio.Protocol):
         if not self._is_lost:  # asyncio's transport does not take it any more then
             self._outer.abort()
 
-    def _flush(self) -> None:
+    def _flush(self) -> int:
+        """How much it was."""
         data = self._outgoing.read()
         if data and not self._outer.is_closing():
             self._outer.write(data)
+        return len(data)
 
 
 class Inside(asyncio.Transport):

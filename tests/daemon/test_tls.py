@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import _ssl
 import asyncio
 import contextlib
+import ctypes
 import functools
+import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
 from slurmbridge.daemon import certificate
+from slurmbridge.daemon import tls as tls_module
 from slurmbridge.daemon.tls import Tls
 
 MANY = bytes(range(256)) * 20_000
@@ -207,3 +212,54 @@ async def test_a_connection_that_breaks_is_told_once(server_side: ssl.SSLContext
         await made[0].lost
         made[0].transport.write(b"nobody hears")
         made[0].transport.close()
+
+
+def ask_for_new_keys(port: int, times: int) -> bytes:
+    """Without ever reading; what comes when the other side ends it. Python's ssl has no call for it: its library has."""
+    library = ctypes.CDLL(_ssl.__file__)
+    library.SSL_key_update.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    library.SSL_do_handshake.argtypes = [ctypes.c_void_p]
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = client().wrap_bio(incoming, outgoing)
+    with socket.create_connection(("127.0.0.1", port), WITHIN) as sock:
+        while True:
+            try:
+                tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                sock.sendall(outgoing.read())
+                incoming.write(sock.recv(1 << 16))
+        tls.write(b"hello")
+        sock.sendall(outgoing.read())
+        at = (
+            id(tls._sslobj) + object.__basicsize__ + ctypes.sizeof(ctypes.c_void_p)  # type: ignore[attr-defined]
+        )  # the second member of _ssl._SSLSocket
+        handle = ctypes.cast(at, ctypes.POINTER(ctypes.c_void_p))[0]
+        for _ in range(times):
+            assert library.SSL_key_update(handle, 1) == 1
+            library.SSL_do_handshake(handle)
+        with contextlib.suppress(OSError):
+            sock.sendall(outgoing.read())
+            time.sleep(0.2)
+            while sock.recv(1 << 16):
+                pass
+            return b"ended"
+        return b"cut"
+
+
+@rule
+async def test_who_has_keys_renewed_without_end_is_cut(server_side: ssl.SSLContext) -> None:
+    async with listening(server_side, Noting) as (port, made):
+        few = asyncio.create_task(asyncio.to_thread(ask_for_new_keys, port, 20))
+        while not made or not made[0].came:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.3)
+        assert not made[0].lost.done()
+        made[0].transport.abort()
+        await few
+        many = asyncio.create_task(asyncio.to_thread(ask_for_new_keys, port, tls_module.MOST_OF_ITS_OWN // 20))
+        while len(made) < 2:
+            await asyncio.sleep(0.01)
+        await asyncio.wait_for(asyncio.shield(made[1].lost), 10)
+        assert bytes(made[1].came) == b"hello"
+        await many
