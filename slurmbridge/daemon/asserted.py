@@ -50,6 +50,10 @@ def judge(caller: Caller, agent: Agent, memory: Memory) -> Peer | str:
         return Peer(uid=caller.uid, gid=caller.gid, groups=groups, host=caller.host, is_remote=True)
     if 0 in (caller.gid, *(gid for gid, _ in caller.groups)) and not agent.trusts_root:
         return f"{caller.user} is in the group of root on {caller.host}, which means nothing here"
+    if caller.user.isdecimal():
+        return (
+            f"{caller.user} (uid {caller.uid}) of {caller.host} has a number for a name, which here is somebody's uid"
+        )
     own = names.own_groups() if not agent.trusts_root else {}
     closed = {gid: name for gid, name in own.items() if name not in OPEN_GROUPS}
     if caller.gid in closed:

@@ -27,7 +27,7 @@ class Crowd:
             return False
         if uid == 0:
             return True
-        return self._connections[uid] < MAX_CONNECTIONS and self._connections.total() < _half_of_the_files()
+        return self._connections[uid] < MAX_CONNECTIONS and self._connections.total() < part_of_the_files(2)
 
     @property
     def connections(self) -> int:
@@ -53,7 +53,7 @@ class Crowd:
         return now <= before or uid == 0 or self._bytes[uid] <= MAX_BYTES
 
 
-def _half_of_the_files() -> int:
-    """The other half is for what runs."""
+def part_of_the_files(part: int) -> int:
+    """Of those that may be open: a half for who is known, an eighth at a door for who is not, and the rest for what runs."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return max(64, soft // 2) if soft != resource.RLIM_INFINITY else 1 << 20
+    return max(64, soft // part) if soft != resource.RLIM_INFINITY else 1 << 20

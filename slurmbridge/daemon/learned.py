@@ -15,6 +15,8 @@ HOLDS_S = 86_400.0
 """After which another agent may give a uid another name."""
 MOST = 1 << 17
 """Users that are remembered; agents could name any number."""
+MOST_MEMBERSHIPS = 1 << 20
+"""Groups of all of them together."""
 
 
 class UserRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +44,7 @@ class Learned:
         self._words: dict[int, Word] = {}
         self._ids: dict[str, int] = {}
         self._group_names: dict[int, str] = {}
+        self._memberships = 0
         self.is_new = False  # whether something was learned that was not known before, since this was last set to False
 
     def why_not(self, uid: int, name: str, agent: str) -> str:
@@ -64,9 +67,10 @@ class Learned:
         for before in (self._words.get(user.uid), self._words.get(self._ids.get(user.name, -1))):
             if before is not None:
                 self._forget(before)
-        while len(self._words) >= MOST:
+        while self._words and (len(self._words) >= MOST or self._memberships + len(groups) > MOST_MEMBERSHIPS):
             self._forget(next(iter(self._words.values())))
         self._words[user.uid] = Word(user=user, groups=groups, agent=agent, at=self._clock())
+        self._memberships += len(groups)
         self._ids[user.name] = user.uid
         if len(self._group_names) + len(groups) > MOST:
             self._group_names.clear()
@@ -76,7 +80,8 @@ class Learned:
         return list(self._words.values())
 
     def _forget(self, word: Word) -> None:
-        self._words.pop(word.user.uid, None)
+        if self._words.pop(word.user.uid, None) is not None:
+            self._memberships -= len(word.groups)
         self._ids.pop(word.user.name, None)
 
     def user(self, uid: int) -> UserRecord | None:

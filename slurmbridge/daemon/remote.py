@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from slurmbridge.daemon import pod_address
+from slurmbridge.daemon.crowd import part_of_the_files
 from slurmbridge.daemon.enrolment import Agent, Enrolled
 from slurmbridge.daemon.lane import Lane
 from slurmbridge.daemon.peer import Peer
@@ -35,7 +36,8 @@ GUESS_S = 1.0
 """Before a token is refused."""
 LOOK_EVERY_S = 2.0
 MOST_LANES = 1 << 16
-"""Connections of one agent: callers that are there at the same time, each user's bounded by `crowd`, and some that wait."""
+"""Connections of one agent: callers that are there at the same time, each user's bounded by `crowd`, and some that wait.
+All agents together have a quarter of the daemon's files."""
 BACKLOG = 512
 
 
@@ -124,7 +126,7 @@ class Remote:
 
     def admit(self, agent: Agent, transport: asyncio.Transport) -> bool:
         """False: it has too many connections."""
-        if self._count[agent.name] >= MOST_LANES:
+        if self._count[agent.name] >= MOST_LANES or self._count.total() >= part_of_the_files(4):
             return False
         if not self._count[agent.name]:
             name = transport.get_extra_info("peername")

@@ -8,6 +8,8 @@ import socket
 import time
 from collections import Counter
 
+from slurmbridge.daemon.crowd import part_of_the_files
+
 MOST, MOST_OF_ONE = 2048, 256
 """Half-open connections, in all and from one address: nodes may share one, and gangs begin at once."""
 TOLD, TOLD_EACH_S = 20, 60.0
@@ -34,7 +36,7 @@ class HalfOpen:
         self._there: dict[str, dict[object, None]] = {}
 
     def may_knock(self, address: str) -> bool:
-        return self._count[address] < MOST_OF_ONE and self._count.total() < MOST
+        return self._count[address] < MOST_OF_ONE and self._count.total() < min(MOST, part_of_the_files(8))
 
     def in_the_way(self, address: str) -> object | None:
         """Who has to go so that one more of this address may knock: the oldest of its own, or of the address that has the

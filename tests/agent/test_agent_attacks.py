@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
+import resource
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,17 +16,18 @@ from click.testing import CliRunner
 
 from slurmbridge.agent import credentials, near
 from slurmbridge.cli.login_nodes import agent_credentials
-from slurmbridge.daemon import crowd, enrolment, names, remote, threshold
+from slurmbridge.daemon import crowd, enrolment, learned, names, remote, threshold
 from slurmbridge.daemon.asserted import judge
 from slurmbridge.daemon.hello import Hellos
 from slurmbridge.daemon.learned import UserRecord
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.peer import Peer, of_socket
 from slurmbridge.errors import ConfigError
+from slurmbridge.wire import agent as wire
 from slurmbridge.wire import client
 from slurmbridge.wire.agent import Caller
 from slurmbridge.wire.client import frame
-from tests.agent.login_node import LoginNode, keep, text_of, until
+from tests.agent.login_node import LoginNode, frames_until, keep, plain_context, text_of, until
 from tests.agent.test_agent_doors import Known, agent, memory, somebody
 from tests.daemon.test_hostile_callers import hello
 
@@ -67,6 +70,7 @@ def test_groups_of_the_daemons_host_are_not_an_agents_to_give() -> None:
         pytest.param(somebody(1500, "eve", gid=6), "group 6 (disk)", id="a-group-of-the-host-first"),
         pytest.param(somebody(1500, "eve", gid=1003), "group 1003 (carol)", id="a-group-of-a-user-there"),
         pytest.param(somebody(104, "messagebus"), "of the system", id="a-user-of-the-system"),
+        pytest.param(somebody(1500, "1003"), "a number for a name", id="another-uid-for-a-name"),
     ],
 )
 def test_an_agent_makes_nobody_a_part_of_the_daemons_host(caller: Caller, word: str) -> None:
@@ -217,3 +221,52 @@ def test_a_callers_word_for_his_machine_is_a_name_or_nothing(said: bytes) -> Non
     head = (client.VERSION, bytes(16), b"22", b"80", b"1", b"")
     assert hellos.read(client.pack(*head, said, b"/", b"", b"1", b"squeue")).host == there.daemon_host
     assert hellos.read(client.pack(*head, b"login1.site", b"/", b"", b"1", b"squeue")).host == "login1.site"
+
+
+@contextlib.contextmanager
+def files(most: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_who_proves_nothing_does_not_take_all_files_of_the_daemon() -> None:
+    there = threshold.HalfOpen()
+    with files(1024):
+        came = 0
+        while there.may_knock(f"10.0.{came % 9}.1") and came < 1024:
+            there.came(f"10.0.{came % 9}.1", came)
+            came += 1
+        assert came == 128
+
+
+def test_agents_do_not_take_all_files_of_the_daemon(tmp_path: Path) -> None:
+    async def rule(there: LoginNode) -> None:
+        with files(400):
+            pairs = []
+            context = plain_context()
+            context.load_cert_chain(there.keys / enrolment.KEY_FILE)
+            for _ in range(101):
+                pairs.append(await asyncio.open_connection("127.0.0.1", there.port, ssl=context))
+                answer = await frames_until(pairs[-1][0], wire.WELCOME if len(pairs) < 101 else wire.NO)
+            assert "too many" in text_of(answer, wire.NO)
+            assert there.lanes == 100
+            for _, writer in pairs:
+                writer.transport.abort()
+            await until(lambda: there.lanes == 0)
+
+    keep(tmp_path, rule)
+
+
+def test_what_agents_say_of_groups_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learned, "MOST_MEMBERSHIPS", 100)
+    there = host()
+    for number in range(30):
+        groups = tuple((9000 + each, f"g{each}") for each in range(20 + number % 3))
+        assert isinstance(judge(somebody(1500 + number % 7, f"u{number % 7}", groups=groups), agent(), there), Peer)
+        kept = sum(len(word.groups) for word in there.names.learned.all())
+        assert 0 < kept == there.names.learned._memberships <= 100
+    assert there.user_name(1500 + 29 % 7) == "u1", "the last is known"
