@@ -8,6 +8,7 @@ closed without a word and dials again. Knows nothing of Kubernetes: whether a to
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import socket
 import ssl
@@ -82,21 +83,39 @@ class Door:
     def _serve(self, transport: asyncio.Transport, key: RunKey, first: bytes) -> None:
         """A command in a job is its user's, whoever he is inside the pod."""
         job = self._service.memory.table.get(key.job_id)
-        if job is None or job.restarts != key.restarts or not holds_resources(job):
+        if job is None or not self._runs(key):
             transport.close()
             return
         peer = Peer(uid=job.spec.uid, gid=job.spec.gid, groups=job.spec.groups)
-        connection = Connection(self._service, peer)
+        connection = Commands(self._service, peer, functools.partial(self._runs, key))
         transport.set_protocol(connection)
         connection.connection_made(transport)
         if first and not transport.is_closing():
             connection.data_received(first)
         transport.resume_reading()
 
+    def _runs(self, key: RunKey) -> bool:
+        job = self._service.memory.table.get(key.job_id)
+        return job is not None and job.restarts == key.restarts and holds_resources(job)
+
     def refuse(self, knock: Knock, why: str, key: RunKey | None = None) -> None:
         of = "" if key is None else f" job={key.job_id} restart={key.restarts}"
         self._told.say("event=pod.refused address=%s%s reason=%r", knock.address, of, why[:200])
         knock.transport.abort()
+
+
+class Commands(Connection):
+    """Of a pod. They are its user's while the run goes on: who kept the connection longer than the pod is somebody else."""
+
+    def __init__(self, service: Service, peer: Peer, runs: Callable[[], bool]) -> None:
+        super().__init__(service, peer)
+        self._runs = runs
+
+    def _begin(self, payload: bytes, given: list[bytes]) -> None:
+        if self._runs():
+            super()._begin(payload, given)
+        else:
+            self._transport.close()
 
 
 class Knock(asyncio.Protocol):

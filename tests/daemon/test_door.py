@@ -260,6 +260,21 @@ def test_a_command_of_a_job_that_is_over_is_cut(keep: Callable[[Rule], None]) ->
     keep(rule)
 
 
+def test_a_connection_that_outlives_its_job_runs_no_commands(keep: Callable[[Rule], None]) -> None:
+    async def rule(there: Porch) -> None:
+        await there.made.submit("", "true")
+        await there.made.settle()
+        reader, writer = await there.dial(opening("client"), hello("squeue", "-h"))
+        assert (b"X", b"0") in await frames_until(reader, b"X")
+        await there.made.advance(5)
+        writer.write(hello("sbatch", "--wrap", "true"))
+        assert await is_cut(reader)
+        assert there.made.controller.memory.table.get(2) is None
+        await gone(writer)
+
+    keep(rule)
+
+
 def test_a_pod_hands_nothing_over_on_a_command_s_connection(keep: Callable[[Rule], None]) -> None:
     async def rule(there: Porch) -> None:
         await there.made.submit("", "sleep 100")
