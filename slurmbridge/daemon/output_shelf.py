@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from slurmbridge.daemon.output_yield import kept_jobs, to_go
 from slurmbridge.model.kept import KeptFile
 from slurmbridge.model.run import RunKey
 from slurmbridge.spool.claim import write_file
@@ -33,6 +34,8 @@ MOST_STREAMS = 4096
 SPARE_BYTES, SPARE_PART = 1 << 30, 20
 """So much, or a part of the file system where that is less, stays free for the daemon's own records."""
 LOOK_S = 1.0
+MADE_BYTES, MADE_EVERY_S = 1 << 30, 5.0
+"""Where there is none: so much is made of what others no longer need as much (`output_yield`), not more often than that."""
 REMEMBERED = 4096
 """Jobs whose files are known without a look at the disk."""
 
@@ -51,6 +54,11 @@ class Room:
             spare = min(SPARE_BYTES, found.f_blocks * found.f_frsize // SPARE_PART)
             self._free = found.f_bavail * found.f_frsize > spare
         return self._free
+
+    def look_again(self) -> bool:
+        """Something was taken away."""
+        self._looked = float("-inf")
+        return self.is_there()
 
 
 class Writer(msgspec.Struct, frozen=True):
@@ -82,6 +90,7 @@ class Shelf:
         self._folder, self._most, self._room = folder, most, room or Room(os.path.dirname(folder))
         self._jobs: OrderedDict[int, _Job] = OrderedDict()
         self._failed: set[int] = set()  # jobs of which the log has told
+        self._made_at = float("-inf")
 
     def _begin(self, key: RunKey, job: _Job, writer: Writer) -> None:
         """The first of a run: what earlier runs wrote goes, as their files would be cut, unless it appends. What a run of
@@ -133,7 +142,7 @@ class Shelf:
     def _write(self, job_id: int, job: _Job, name: str, stream: _Stream, data: bytes) -> None:
         if stream.full:
             return
-        room = self._most - job.total if self._room.is_there() else 0
+        room = self._most - job.total if self._room.is_there() or self._make_room(job_id) else 0
         if not stream.stored:
             for folder in (self._folder, self._of(job_id)):
                 os.makedirs(folder, 0o700, exist_ok=True)
@@ -142,6 +151,19 @@ class Shelf:
         if len(data) > room:
             is_job = job.total >= self._most
             self._fill(job_id, job, name, stream, BEYOND.format(self._most >> 20) if is_job else NO_ROOM)
+
+    def _make_room(self, writing: int) -> bool:
+        now = time.monotonic()
+        if now - self._made_at < MADE_EVERY_S:
+            return False
+        self._made_at = now
+        going = [each for each in to_go(kept_jobs(self._folder), MADE_BYTES) if each.job_id != writing]
+        if not going:
+            return False
+        self.forget(each.job_id for each in going)
+        size = sum(each.size for each in going)
+        log.warning("event=output.gave_way uid=%d jobs=%d bytes=%d", going[0].uid, len(going), size)
+        return self._room.look_again()
 
     def _fill(self, job_id: int, job: _Job, name: str, stream: _Stream, words: str) -> None:
         """From here on nothing more is kept, and the file says so."""

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from slurmbridge.daemon import output_shelf
 from slurmbridge.daemon.output_shelf import Room, Shelf, Writer
+from slurmbridge.daemon.output_yield import KeptJob, kept_jobs, to_go
 from slurmbridge.daemon.outputs import Outputs
 from slurmbridge.model.kept import KeptPart
 from slurmbridge.model.run import RunKey
@@ -27,6 +29,23 @@ class Plenty(Room):
 
     def is_there(self) -> bool:
         return self.there
+
+    def look_again(self) -> bool:
+        return self.there
+
+
+class Small(Plenty):
+    """A file system of so many bytes."""
+
+    def __init__(self, folder: Path, size: int) -> None:
+        super().__init__()
+        self.folder, self.size = folder, size
+
+    def is_there(self) -> bool:
+        return sum(each.size for each in kept_jobs(str(self.folder / "output"))) < self.size
+
+    def look_again(self) -> bool:
+        return self.is_there()
 
 
 def shelf(folder: Path, most: int = MOST, *, there: bool = True) -> Shelf:
@@ -97,6 +116,41 @@ def test_the_room_that_is_left_is_the_file_systems(tmp_path: Path) -> None:
     now = [0.0]
     assert Room(str(tmp_path), lambda: now[0]).is_there()
     assert not Room("/proc", lambda: now[0]).is_there()  # it has none
+
+
+def test_the_oldest_of_who_has_most_gives_way_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(output_shelf, "MADE_BYTES", 1000)
+    kept = Shelf(str(tmp_path / "output"), MOST, Small(tmp_path, 5000))
+    greedy, modest = Writer(epoch="1", uid=1001), Writer(epoch="1", uid=1002)
+    kept.take(RunKey(1, 0), 0, piece(b"hers", lost=0), modest)
+    for job in range(2, 9):
+        kept.take(RunKey(job, 0), 0, piece(b"x" * 600, lost=0), greedy)
+        os.utime(tmp_path / "output" / str(job) / "0.0.0", (job, job))
+        os.utime(tmp_path / "output" / str(job) / "0.0.0.json", (job, job))
+    kept.take(RunKey(9, 0), 0, piece(b"y" * 600), greedy)
+    assert not kept._room.is_there()
+    kept.take(RunKey(10, 0), 0, piece(b"hers, later", lost=0), modest)
+    assert text(kept, job=10) == b"hers, later" and text(kept, job=1) == b"hers"
+    assert [job for job in range(2, 10) if not kept.files(job)] == [2, 3], "as much as was wanted, the oldest first"
+    assert "event=output.gave_way uid=1001 jobs=2" in caplog.text
+    kept.take(RunKey(11, 0), 0, piece(b"z" * 1000), greedy)
+    kept.take(RunKey(12, 0), 0, piece(b"z" * 1000), greedy)
+    assert b"nearly full" in text(kept, job=12) and kept.files(4), "not again so soon"
+
+
+def test_nobody_is_brought_below_who_has_second_most_and_none_that_writes_gives_way() -> None:
+    def job(number: int, uid: int, size: int, *, over: bool = True) -> KeptJob:
+        return KeptJob(job_id=number, uid=uid, size=size, last=number, is_over=over)
+
+    found = [job(1, 1, 40), job(5, 1, 40), job(3, 1, 40), job(2, 2, 50), job(4, 2, 20)]
+    assert [each.job_id for each in to_go(found, 10)] == [1]
+    assert [each.job_id for each in to_go(found, 1000)] == [1]
+    assert [each.job_id for each in to_go([*found, job(6, 1, 40)], 1000)] == [1, 3]
+    assert to_go([job(1, 1, 40, over=False), job(2, 2, 10)], 10) == []
+    assert [each.job_id for each in to_go([job(2, 1, 40), job(1, 1, 10)], 1000)] == [1, 2]
+    assert to_go([], 10) == []
 
 
 def test_a_disk_that_fails_is_told_in_the_log_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
