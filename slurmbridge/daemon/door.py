@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.daemon.server import Connection, Service
-from slurmbridge.daemon.threshold import HalfOpen, Told, keep_alive
+from slurmbridge.daemon.threshold import HalfOpen, Told, keep_alive, listen
 from slurmbridge.daemon.tls import Tls
 from slurmbridge.errors import BridgeError
 from slurmbridge.model.run import RunKey
@@ -28,7 +28,6 @@ log = logging.getLogger(__name__)
 OPENING_S = 10.0
 """From the beginning of a connection until its first frame is whole."""
 PROVING_S = 30.0
-BACKLOG = 1024
 
 WhyNot = Callable[[str, RunKey, int], Awaitable[str]]
 """(token, run, rank): empty, or why it is not proved to be of that pod. BridgeError: that cannot be told."""
@@ -48,8 +47,7 @@ class Door:
 
     async def open(self, sock: socket.socket) -> asyncio.Server:
         """Listen on a socket that has its address."""
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: Tls(self._context, Knock(self)), sock=sock, backlog=BACKLOG)
+        return await listen(sock, lambda: Tls(self._context, Knock(self)))
 
     # ---- judged
 

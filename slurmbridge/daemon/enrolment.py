@@ -9,6 +9,7 @@ the daemon's certificate.
 from __future__ import annotations
 
 import datetime
+import errno
 import logging
 import os
 import re
@@ -28,6 +29,8 @@ KEY_FILE, PIN_FILE = "agent.pem", "daemon.pin"
 """In the folder of an agent."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 LONGEST_DAYS = 3650
+NOT_THE_FOLDERS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
+"""Faults of a look at it that say nothing of what is there."""
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +139,9 @@ def read(state: str) -> tuple[Sequence[Agent], Sequence[ConfigError]]:
             except FileNotFoundError:
                 continue  # revoked meanwhile
             except (msgspec.MsgspecError, ValueError, OSError) as fault:
-                faults.append(ConfigError(f"not an agent's enrolment: {fault}", file=path))
+                found_wrong = ConfigError(f"not an agent's enrolment: {fault}", file=path)
+                found_wrong.__cause__ = fault
+                faults.append(found_wrong)
     except FileNotFoundError:
         return [], []
     except OSError as fault:
@@ -158,10 +163,15 @@ def _path(state: str, name: str) -> str:
     return os.path.join(folder_of(state), f"{name}.json")
 
 
+def _is_ours(fault: ConfigError) -> bool:
+    return isinstance(fault.__cause__, OSError) and fault.__cause__.errno in NOT_THE_FOLDERS
+
+
 class Enrolled:
     """Those of a state folder as they are now, and the daemon's side of TLS that goes with them.
 
-    What cannot be read is believed no more.
+    What cannot be read is believed no more. Where the process itself lacks what it takes to look, those go on that were
+    known, as long as their files are there.
     """
 
     def __init__(self, state: str) -> None:
@@ -179,12 +189,19 @@ class Enrolled:
         try:
             agents, faults = read(self._state)
         except ConfigError as fault:
+            if _is_ours(fault):
+                self._stay()
+                return False
             agents, faults = [], [fault]
-        for each in faults:
-            log.error("event=agent.unreadable reason=%r", str(each))
+        if any(map(_is_ours, faults)):
+            self._stay()
+            return False
+        self._seen = None  # again, should the rest fail
         self._agents = {agent.hash: agent for agent in agents}
         self.context = self._made()
         self._seen = seen
+        for each in faults:
+            log.error("event=agent.unreadable reason=%r", str(each))
         return True
 
     def find(self, der: bytes | None, now: float) -> Agent | None:
@@ -202,7 +219,15 @@ class Enrolled:
                 found = sorted((entry.name, entry.stat().st_ino, entry.stat().st_mtime_ns) for entry in entries)
             return status.st_mode, status.st_uid, found
         except OSError as fault:
+            if fault.errno in NOT_THE_FOLDERS:
+                self._stay()
+                return self._seen
             return fault.errno
+
+    def _stay(self) -> None:
+        """Without opening anything: who was revoked has no file."""
+        found = {each: agent for each, agent in self._agents.items() if os.path.lexists(_path(self._state, agent.name))}
+        self._agents = found
 
     def _made(self) -> ssl.SSLContext:
         """Who shows no certificate gets this far, too; one that is shown must be an agent's."""

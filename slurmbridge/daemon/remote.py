@@ -21,7 +21,7 @@ from slurmbridge.daemon.enrolment import Agent, Enrolled
 from slurmbridge.daemon.lane import Lane
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.daemon.server import Connection, Service
-from slurmbridge.daemon.threshold import HalfOpen, Told, keep_alive
+from slurmbridge.daemon.threshold import HalfOpen, Told, keep_alive, listen
 from slurmbridge.daemon.tls import Tls
 from slurmbridge.daemon.tokens import Token, Tokens
 from slurmbridge.errors import ConfigError
@@ -38,7 +38,6 @@ LOOK_EVERY_S = 2.0
 MOST_LANES = 1 << 16
 """Connections of one agent: callers that are there at the same time, each user's bounded by `crowd`, and some that wait.
 All agents together have a quarter of the daemon's files."""
-BACKLOG = 512
 
 
 def bind(place: str) -> socket.socket:
@@ -84,9 +83,8 @@ class Remote:
 
     async def open(self, sock: socket.socket) -> None:
         """Listen on a socket that has its address."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._accepted, sock=sock, backlog=BACKLOG)
-        self._timer = loop.call_later(LOOK_EVERY_S, self._look)
+        self._server = await listen(sock, self._accepted)
+        self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
 
     def shut(self) -> None:
         """Nobody new any more."""
@@ -119,8 +117,8 @@ class Remote:
     def _renew(self) -> None:
         try:
             self.enrolled.renew()
-        except ConfigError:  # our own certificate: what we have goes on
-            log.exception("event=remote.certificate")
+        except ConfigError as fault:  # our own certificate: what we have goes on
+            self.told.say("event=remote.certificate reason=%r", str(fault))
 
     # ---- judged
 

@@ -3,10 +3,12 @@ turned away? Shared by the door for pods and the one for login nodes."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import time
 from collections import Counter
+from collections.abc import Callable
 
 from slurmbridge.daemon.crowd import part_of_the_files
 
@@ -14,6 +16,10 @@ MOST, MOST_OF_ONE = 2048, 256
 """Half-open connections, in all and from one address: nodes may share one, and gangs begin at once."""
 TOLD, TOLD_EACH_S = 20, 60.0
 """So many refusals are logged in so long, and then their number."""
+
+BACKLOG, AT_ONCE = 1024, 32
+"""Connections that the kernel keeps, and that are taken from it before one of them is looked at and too many are cut: each is
+a file from then on."""
 
 KEEPALIVE = (
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
@@ -56,6 +62,13 @@ class HalfOpen:
         del self._there[address][who]
         if not self._count[address]:
             del self._count[address], self._there[address]
+
+
+async def listen(sock: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> asyncio.Server:
+    """At a socket that has its address. asyncio takes as many at once as it has the kernel keep."""
+    server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=AT_ONCE)
+    sock.listen(BACKLOG)
+    return server
 
 
 class Told:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import os
 import resource
 import socket
 import struct
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from slurmbridge.agent import credentials, near
 from slurmbridge.cli.login_nodes import agent_credentials
-from slurmbridge.daemon import crowd, enrolment, learned, names, remote, threshold
+from slurmbridge.daemon import certificate, crowd, enrolment, learned, names, remote, threshold
 from slurmbridge.daemon.asserted import judge
 from slurmbridge.daemon.hello import Hellos
 from slurmbridge.daemon.learned import UserRecord
@@ -270,3 +271,51 @@ def test_what_agents_say_of_groups_is_bounded(monkeypatch: pytest.MonkeyPatch) -
         kept = sum(len(word.groups) for word in there.names.learned.all())
         assert 0 < kept == there.names.learned._memberships <= 100
     assert there.user_name(1500 + 29 % 7) == "u1", "the last is known"
+
+
+def test_a_daemon_without_files_left_forgets_no_agent_but_who_is_revoked(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        enrolment.enrol(str(tmp_path), name, days=1, trusts_root=False, now=datetime.datetime.now(datetime.UTC))
+    found = enrolment.Enrolled(str(tmp_path))
+    known = {each.name: each for each in enrolment.read(str(tmp_path))[0]}
+
+    def believed() -> list[str]:
+        return [name for name, each in known.items() if found.is_good(each, 0.0)]
+
+    for stamp in (1, 2):  # with the folder as it was and changed
+        with files(3):
+            assert not found.renew()
+            assert believed() == ["a", "b"]
+        os.utime(tmp_path / enrolment.FOLDER / "a.json", (stamp, stamp))
+    (tmp_path / enrolment.FOLDER / "a.json").unlink()
+    with files(3):
+        found.renew()
+        assert believed() == ["b"], "what it takes to see that is no file"
+    assert found.renew() and believed() == ["b"]
+    (tmp_path / certificate.FILE).rename(tmp_path / "away")
+    (tmp_path / certificate.FILE).mkdir()
+    (tmp_path / enrolment.FOLDER / "b.json").unlink()
+    with pytest.raises(ConfigError):
+        found.renew()
+    assert believed() == []
+    (tmp_path / certificate.FILE).rmdir()
+    (tmp_path / "away").rename(tmp_path / certificate.FILE)
+    assert found.renew(), "what failed half-way is done again"
+
+
+def test_too_many_at_once_are_cut_before_they_are_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def rule(there: LoginNode) -> None:
+        dialled = []
+        for _ in range(400):  # all before the daemon looks at one
+            sock = socket.socket()
+            sock.setblocking(False)
+            sock.connect_ex(("127.0.0.1", there.port))
+            dialled.append(sock)
+        with files(max(map(int, os.listdir("/proc/self/fd"))) + 250):
+            assert text_of(await there.say(hello("squeue", "-h")), b"X") == "0"
+            assert there.remote.half_open._count.total() <= 100
+        assert "out of system resource" not in caplog.text
+        for sock in dialled:
+            sock.close()
+
+    keep(tmp_path, rule)
