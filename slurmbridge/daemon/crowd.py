@@ -8,7 +8,7 @@ from __future__ import annotations
 import resource
 from collections import Counter
 
-MAX_CONNECTIONS = 1024  # of one user
+MAX_CONNECTIONS = 1024  # of one user, or an eighth of the files
 MAX_BYTES = 256 * 1024 * 1024  # of one user: half frames, commands ahead of their turn, answers not yet read
 OVERFLOW_UID = 65534
 
@@ -27,7 +27,8 @@ class Crowd:
             return False
         if uid == 0:
             return True
-        return self._connections[uid] < MAX_CONNECTIONS and self._connections.total() < part_of_the_files(2)
+        most = min(MAX_CONNECTIONS, part_of_the_files(8))  # where files are few no user has all of them
+        return self._connections[uid] < most and self._connections.total() < part_of_the_files(2)
 
     @property
     def connections(self) -> int:
@@ -54,6 +55,7 @@ class Crowd:
 
 
 def part_of_the_files(part: int) -> int:
-    """Of those that may be open: a half for who is known, an eighth at a door for who is not, and the rest for what runs."""
+    """Of those that may be open: a half for who is known, an eighth of all for one of them, an eighth at a door for who is
+    not, and the rest for what runs."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(64, soft // part) if soft != resource.RLIM_INFINITY else 1 << 20

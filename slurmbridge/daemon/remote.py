@@ -202,7 +202,7 @@ class Knock(asyncio.Protocol):
         else:
             self._leave()
             if not self._remote.admit(agent, self.transport):
-                self._no("this agent has too many connections")
+                self._refuse("this agent has too many connections")  # not a No: it may come again in a moment
 
     def failed(self, reason: str) -> None:
         if self._timer is not None:
