@@ -17,11 +17,12 @@ from slurmbridge.sched import order, priority
 from slurmbridge.sched.books import Books
 from slurmbridge.sched.firsts import Firsts
 from slurmbridge.sched.giving_way import GivingWay
-from slurmbridge.sched.lending import Lending
+from slurmbridge.sched.lending import lend
 from slurmbridge.sched.market import Preemptible, markets
 from slurmbridge.sched.memo import Memo, refreshed
 from slurmbridge.sched.pending import NO_CODE
 from slurmbridge.sched.place import Placement
+from slurmbridge.sched.recalls import Recalls
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, waiting_of
 from slurmbridge.sched.starters import Starts
@@ -50,19 +51,20 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
     assert rules is not None
     queue = order.queue(snapshot, priorities, ready, memo.places)
     walk = Walk(snapshot, session, memo, board, starts, tally, found, preemptible, queue)
-    lending = Lending(walk, rules)
-    lending.recall()
     firsts = Firsts(walk)
     firsts.look()
+    recalls = Recalls(walk, rules)
+    recalls.seek(firsts.rows)
+    firsts.promised()
     walk.through()
-    lending.lend()
+    lend(walk, (*firsts.standing, *recalls.nominations))
     ways = GivingWay(walk, rules).seek()
     changed = priorities != pending.rows["priority"]
     plan = Plan(
         version=snapshot.version,
         starts=tuple(starts.made),
-        evictions=(*lending.evictions, *ways.evictions),
-        nominations=(*firsts.standing, *ways.nominations),
+        evictions=(*recalls.evictions, *ways.evictions),
+        nominations=(*firsts.standing, *recalls.nominations, *ways.nominations),
         verdicts=board.news(),
         priorities=tuple(zip(pending.rows["id"][changed].tolist(), priorities[changed].tolist(), strict=True)),
         wake_at=_wake_at(snapshot, now),

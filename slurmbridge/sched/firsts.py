@@ -27,10 +27,9 @@ from slurmbridge.sched.evictable import begun_again
 from slurmbridge.sched.fates import cuts
 from slurmbridge.sched.held import OVERRUN_S
 from slurmbridge.sched.kept import Kept
-from slurmbridge.sched.market import Market
 from slurmbridge.sched.one_node import OneNode, part_of_one
-from slurmbridge.sched.pending import NEVER
 from slurmbridge.sched.place import Placement
+from slurmbridge.sched.promised import by_start, gives_precedence
 from slurmbridge.sched.room import Hold, Room
 from slurmbridge.sched.snapshot import PartitionView, Waiting
 from slurmbridge.sched.walk import Walk
@@ -60,11 +59,12 @@ class _Claim(msgspec.Struct, kw_only=True, eq=False):
 
 
 class Firsts:
-    """`standing`: those for whom room was made in earlier cycles, and who do not start yet."""
+    """`standing`: those for whom room was made in earlier cycles, and who do not start yet. `rows`: those that were looked at."""
 
     def __init__(self, walk: Walk) -> None:
         self.walk, self.session, self.snapshot = walk, walk.session, walk.snapshot
         self.standing: list[Nomination] = []
+        self.rows: set[int] = set()
         self._one: OneNode | None = None
 
     def look(self) -> None:
@@ -80,7 +80,14 @@ class Firsts:
                 self._stands(claim)
             elif claim.row not in self.walk.done:
                 self._look_at(claim)
-        self._promised({claim.row for claim in claims})
+        self.rows = {claim.row for claim in claims}
+
+    def promised(self) -> None:
+        """Where queues take turns: look at jobs that were promised a start."""
+        if not self.walk.markets:
+            return
+        for row, mine in by_start(self.walk, self.rows).items():
+            self._try(row, mine, yields=True)
 
     def _claims(self) -> list[_Claim]:
         """Those whose room was to be free first come first, runs that gave way after those for whom they did."""
@@ -247,20 +254,6 @@ class Firsts:
         if claim.held and row != NOT_WAITING and not claim.waiting.job.is_array_record:
             walk.done.add(row)
 
-    def _promised(self, known: set[int]) -> None:
-        """Jobs that were promised a start, where queues take turns."""
-        walk, rows = self.walk, self.snapshot.pending.rows
-        if not walk.markets:
-            return
-        chosen = (rows["start"] != NEVER) & (rows["code"] != self.snapshot.pending.codes.begin_time)
-        places = np.flatnonzero(chosen[walk.entries.rows])
-        by_row: dict[int, list[int]] = {}
-        for place in places[np.argsort(rows["start"][walk.entries.rows[places]], kind="stable")].tolist():
-            if walk.rows[place] not in known and walk.has_part(place):
-                by_row.setdefault(walk.rows[place], []).append(place)
-        for row, mine in by_row.items():
-            self._try(row, mine, yields=True)
-
     def _try(self, row: int, places: list[int], *, yields: bool = False) -> None:
         """One job: where it may start at once comes before where it would only be promised a start."""
         if len(places) > 1:
@@ -269,7 +262,7 @@ class Firsts:
             if row in self.walk.done:
                 return
             market, leaf, ask = self.walk.queue_of(place)
-            if yields and market is not None and self._gives_precedence(place, market, leaf):
+            if yields and gives_precedence(self.walk, place):
                 continue
             if self.walk.look(place, market, leaf, ask):
                 return  # of an array one task
@@ -277,15 +270,6 @@ class Firsts:
     def _may_start(self, place: int) -> bool:
         each = self.walk.waiting(place)
         return not each.job.het_job_id and isinstance(self.session.attempt(each, self.walk.view(place)), Placement)
-
-    def _gives_precedence(self, place: int, market: Market, leaf: int) -> bool:
-        """Whether a job of its own queue with a more important QOS takes the place of one that was promised a start."""
-        walk = self.walk
-        importance, groups = walk.memo.queued.importance, walk.groups
-        own = (walk.entries.views == walk.numbers[place]) & (
-            walk.memo.queued.leaves[market.pool.number][groups] == leaf
-        )
-        return bool((importance[groups[own]] > importance[groups[place]]).any())
 
 
 def _inside(view: PartitionView, allocation: Allocation, holds: Sequence[Hold]) -> bool:

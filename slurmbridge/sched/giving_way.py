@@ -18,6 +18,7 @@ from slurmbridge.sched import gains, gates
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.evictable import Victim, Victims, begun_again, charged
+from slurmbridge.sched.kept import nomination_of
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
 from slurmbridge.sched.market import Market, charges
 from slurmbridge.sched.order import ACROSS
@@ -371,17 +372,11 @@ class GivingWay:
                 )
             )
             if other is not None:
-                self.ways.nominations.append(_nomination(job.job_id, start, other))
+                self.ways.nominations.append(nomination_of(job.job_id, start, other.allocation))
         victims = tuple(victim.running.job.job_id for victim in found.victims)
-        nomination = _nomination(job_id, start, found.placement, victims)
+        nomination = nomination_of(job_id, start, found.placement.allocation, victims)
         self.ways.nominations.append(nomination)
         if not (row in self._made or row in self.walk.held):
             self.walk.board.serve(row, self.walk.board.code(Blocked(Reason.RESOURCES)), start, nomination.nodes)
         self._made[row] = self._made.get(row, 0) + 1
         self._done_with(row)
-
-
-def _nomination(job_id: int, start: float, placement: Placement, victims: tuple[int, ...] = ()) -> Nomination:
-    allocation = placement.allocation
-    nodes = tuple(node.node for node in allocation.nodes)
-    return Nomination(job_id=job_id, start=start, since=start, nodes=nodes, allocation=allocation, victims=victims)

@@ -57,6 +57,12 @@ def noted(book: Book, plan: Plan) -> Book:
     return found
 
 
+def nomination_of(job_id: int, start: float, allocation: Allocation, victims: tuple[int, ...] = ()) -> Nomination:
+    """For a job that begins there when these are gone."""
+    nodes = tuple(node.node for node in allocation.nodes)
+    return Nomination(job_id=job_id, start=start, since=start, nodes=nodes, allocation=allocation, victims=victims)
+
+
 def of_nomination(nomination: Nomination) -> Kept:
     """What is noted of it."""
     return Kept(since=nomination.since, allocation=nomination.allocation)

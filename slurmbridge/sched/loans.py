@@ -1,9 +1,20 @@
-"""Which runs have room that is promised to another job, and are to be gone when that can start? See `lending`."""
+"""Is promised room lent, and which runs have such room? They are to be gone when the promised job can start: see `recalls`."""
 
 from __future__ import annotations
 
+from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pending import NEVER
 from slurmbridge.sched.snapshot import Snapshot
+
+RESTARTS = 3
+"""A job that was begun again so often is lent nothing, and gives way to nobody by these rules."""
+
+
+def lends(snapshot: Snapshot, memo: Memo) -> bool:
+    """Only where queues take turns, and neither quotas nor preemption say who gives way to whom."""
+    assert memo.rules is not None
+    others_decide = memo.queued.has_quotas or memo.rules.enabled
+    return snapshot.config.scheduling.promised == "lent" and bool(memo.queued.pools) and not others_decide
 
 
 def lent(snapshot: Snapshot) -> set[int]:

@@ -67,7 +67,8 @@ class Session:
         self.tracked = self._tracked = frozenset(config.accounting_tres)
         self.finder = self._finder = Finder(snapshot, memo, now, self._rules, self._tracked)
         self.allowances = Allowances(snapshot, config, now, memo)
-        self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held.ending(lent(snapshot)))
+        self.lent = lent(snapshot)
+        self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held.ending(self.lent))
         self._too_long: dict[_Key, float] = {}
         self._first_node = FirstNode(snapshot, self._finder, self._rules, self._tracked)
         self._floors: dict[int, list[int]] = {}
@@ -285,15 +286,18 @@ class Session:
         if waiting.job.job_id in self._has_promise or view.number in self.promised_out:
             return reason, None, ()
         found = self.promise(waiting, view)
-        count = self._promised if found is not None else self._in_vain
-        count[view.number] = count.get(view.number, 0) + 1
-        if count[view.number] >= (self._settings.reserve if found is not None else IN_VAIN):
-            self.promised_out.add(view.number)
         if found is None:
+            self._count(self._in_vain, view, IN_VAIN)
             return reason, None, ()
+        self._count(self._promised, view, self._settings.reserve)
         self._has_promise.add(waiting.job.job_id)
         start, placement = found
         return reason, start, tuple(node.node for node in placement.allocation.nodes)
+
+    def _count(self, counts: dict[int, int], view: PartitionView, most: int) -> None:
+        counts[view.number] = counts.get(view.number, 0) + 1
+        if counts[view.number] >= most:
+            self.promised_out.add(view.number)
 
     def _floor(self, shape: Shape) -> list[int]:
         """`floor`, of memory nothing where it is not counted; of devices that are shared by MiB, the least part."""
@@ -329,9 +333,11 @@ class Session:
             return None
         return self._finder.place(job, shape, view, room, limits, licenses, length, without)
 
-    def promised_to(self, job_id: int) -> None:
-        """A job got a promise outside of the usual order."""
+    def promised_to(self, job_id: int, view: PartitionView | None = None) -> None:
+        """A job got a promise outside of the usual order. `view`: it is one of those that a partition has to give."""
         self._has_promise.add(job_id)
+        if view is not None:
+            self._count(self._promised, view, self._settings.reserve)
         self._first_node.forget()
 
     def promise(self, waiting: Waiting, view: PartitionView) -> tuple[float, Placement] | None:
