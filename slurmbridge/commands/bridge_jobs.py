@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from slurmbridge.commands.effects import Call, Site
+from slurmbridge.commands.listing import is_id
 from slurmbridge.lang.arrays import contains
 from slurmbridge.model.job import Job
 
@@ -10,7 +11,7 @@ from slurmbridge.model.job import Job
 def find_jobs(site: Site, text: str) -> tuple[Job, ...]:
     """By raw id, by array id (all its tasks), as ARRAY_TASK (started or not), or all components of a het job."""
     number, _, task = text.partition("_")
-    if not number.isdecimal() or (task and not task.isdecimal()):
+    if not is_id(number) or (task and not is_id(task)):
         return ()
     tasks = tuple(site.jobs_of_array(int(number)))
     if task:

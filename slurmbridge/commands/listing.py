@@ -74,6 +74,11 @@ def is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
 
 
+def is_id(text: str) -> bool:
+    """A number that some job, or task of an array, could have; the store knows no longer ones."""
+    return is_number(text) and len(text) < 19
+
+
 def bitstr_length(call: Call) -> int:
     """SLURM_BITSTR_LEN: how long the text of an array's tasks may get (0 = as long as it is)."""
     text = call.env.get("SLURM_BITSTR_LEN", "")

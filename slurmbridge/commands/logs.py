@@ -17,6 +17,7 @@ import msgspec
 
 from slurmbridge.commands.bridge_jobs import find_jobs, label, may_see
 from slurmbridge.commands.effects import Call, Command, Effect, History, JobFilter, JobRow, KeptOutput, Print, Site
+from slurmbridge.commands.listing import is_id
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.fields.text import filename_values, stdio_path
 from slurmbridge.manifest.pod_output import unshared
@@ -96,7 +97,7 @@ def _jobs(call: Call, site: Site, text: str) -> Generator[Effect, Any, tuple[Job
     """Those that memory has, else the last runs that the store has."""
     found = tuple(job for job in find_jobs(site, text) if may_see(call, site, job))
     number, _, task = text.partition("_")
-    if found or not number.isdecimal() or (task and not task.isdecimal()):
+    if found or not is_id(number) or (task and not is_id(task)):
         return found
     wanted = JobFilter(job_ids=((int(number), int(task) if task else None, None),), with_steps=False)
     rows: tuple[JobRow, ...] = yield History(filter=wanted)

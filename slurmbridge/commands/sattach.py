@@ -5,6 +5,7 @@ Output that goes to files on the nodes is not seen, as with Slurm. Only the job'
 
 from __future__ import annotations
 
+from slurmbridge.commands import listing
 from slurmbridge.commands.effects import Call, Command, HandOver, Print, Recall, Returned, Site
 from slurmbridge.commands.help_page import help_page
 from slurmbridge.errors import SlurmErrno
@@ -60,10 +61,10 @@ def main(call: Call, site: Site) -> Command:
     if len(parsed.operands) != 1:
         return (yield from _no("too many parameters", usage=True))
     head, dot, tail = parsed.operands[0].partition(".")
-    if not head.isdecimal() or int(head) == 0:
+    if not listing.is_id(head) or int(head) == 0:
         yield Print(f"sattach: fatal: Bad job/step specified: {parsed.operands[0]}: JobID can not be zero\n", 2)
         return 1
-    if not dot or not tail.isdecimal():
+    if not dot or not listing.is_id(tail):
         return (yield from _no("Failed to parse stepid from command line options", usage=True))
     job = site.job(int(head))
     step = next((each for each in site.steps(int(head)) if each.step_id == int(tail)), None)

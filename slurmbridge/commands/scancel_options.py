@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from slurmbridge.commands import listing
 from slurmbridge.commands.effects import Call, Site
 from slurmbridge.commands.job_targets import Target, read_target, split_targets
 from slurmbridge.errors import LangError
@@ -141,7 +142,7 @@ def _checked(
     user = values.get("user")
     if user is not None:
         uid = site.user_id(user)
-        if uid is None and user.isdecimal():
+        if uid is None and listing.is_id(user):
             uid = int(user)
         if uid is None:
             return _error(f"Invalid user name: {user}")

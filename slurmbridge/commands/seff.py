@@ -44,7 +44,7 @@ def main(call: Call, site: Site) -> Command:
         return 0
     word = parsed.operands[0]
     number, _, task = word.partition("_")
-    if not listing.is_number(number) or (task and not listing.is_number(task)):
+    if not listing.is_id(number) or (task and not listing.is_id(task)):
         yield Print(f"seff: error: Invalid job id: {word}\n", 2)
         return 2
     wanted = JobFilter(job_ids=((int(number), int(task) if task else None, None),))

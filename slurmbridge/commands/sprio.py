@@ -238,7 +238,7 @@ def _jobs(parsed: getopt.Parsed) -> frozenset[int] | str | None:
     found = set()
     for word in listing.words(text):
         number = word.partition("_")[0].partition("+")[0]
-        if not listing.is_number(number) or not int(number):
+        if not listing.is_id(number) or not int(number):
             return word
         found.add(int(number))
     return frozenset(found)
