@@ -34,13 +34,13 @@ class Books:
                 return blocked
         return None
 
-    def charge(self, job: Job, holds: Sequence[Hold]) -> None:
-        """The job has them."""
+    def charge(self, job: Job, holds: Sequence[Hold], sign: int = 1) -> None:
+        """The job has them; -1: it has them no longer."""
         if not self._markets:
             return
         for number, amount in charges(holds, self._pools).items():
             market = self._markets[number]
-            market.ledger.add(market.pool.leaf(job.spec.assoc_id), amount, self._preemptible(job))
+            market.ledger.add(market.pool.leaf(job.spec.assoc_id), amount, self._preemptible(job), sign)
 
     def mark(self) -> tuple[int, ...]:
         """A point to come back to."""

@@ -167,8 +167,16 @@ class Firsts:
         length = self.session.fate(claim.waiting, held.view).length
         self.session.horizon.promise(claim.job_id, held.start, length, held.placement)
         self.session.promised_to(claim.job_id)
-        if claim.row != NOT_WAITING:
-            self.session.allowances.count(claim.waiting, held.view, held.placement, length)
+        self._count(claim, held)
+
+    def _count(self, claim: _Claim, held: _Held, sign: int = 1) -> None:
+        """For limits, licences and the ceiling of work that may not be ended: nobody is ended for what they would not let start."""
+        if claim.row == NOT_WAITING:
+            return
+        length = self.session.fate(claim.waiting, held.view).length
+        self.session.allowances.count(claim.waiting, held.view, held.placement, length, sign=sign)
+        if not self.walk.preemptible(claim.waiting.job):
+            self.walk.starts.books.charge(claim.waiting.job, held.placement.holds, sign)
 
     def _place(
         self,
@@ -217,8 +225,7 @@ class Firsts:
         if held:
             self.session.horizon.withdraw(claim.job_id)
             for each in held:
-                length = self.session.fate(claim.waiting, each.view).length
-                self.session.allowances.count(claim.waiting, each.view, each.placement, length, sign=-1)
+                self._count(claim, each, -1)
         self._try(claim.row, claim.places)
         if claim.row in walk.done:
             return

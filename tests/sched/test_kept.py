@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from slurmbridge.model.accounts import Limits, Qos
+from slurmbridge.model.accounts import Assoc, Limits, Qos, Quota
 from slurmbridge.model.cluster import Partition
 from slurmbridge.model.job import Evicted, Job
 from slurmbridge.model.plan import Delta, Plan
@@ -121,3 +121,16 @@ def test_a_planner_that_begins_anew_ends_no_more_for_whom_something_is_being_fre
     first = node_wide(5, "urgent", nice=-100)  # comes before it in line
     fresh = world(ended, snapshot.waiting[9].job, first, *runs, config=snapshot.config)
     assert list(shares(plan_of(fresh, NOW + GRACE_S))) == [9]
+
+
+def test_nobody_is_ended_for_a_task_that_a_quota_would_not_let_start_beside_the_one_that_is_waited_for() -> None:
+    """A quota of 12 CPUs, of which an array that may not be ended has eight a task."""
+    mine = Assoc(assoc_id=3, account="physics", user="alice", quotas=(Quota(deserved=(("cpu", 12),)),))
+    snapshot = full(grace_s=GRACE_S, enforce=frozenset())
+    snapshot = snapshot.apply(Delta(version=snapshot.version + 1, accounting=accounting(assocs=(mine,))))
+    record = {"tasks": ((0, 3, 1),), "array_job_id": 9}
+    snapshot = told(snapshot, node_wide(9, "urgent", record=record, preemptible=False))
+    plan = plan_of(snapshot)
+    assert len(plan.evictions) == 1
+    snapshot = marked(carried_out(snapshot, plan), plan, NOW)
+    assert not plan_of(snapshot, NOW + 10).evictions

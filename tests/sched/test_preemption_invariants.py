@@ -94,7 +94,7 @@ def test_who_got_room_starts_when_grace_times_are_over_whoever_comes_meanwhile(
     ranks: list[int],
     anew: int,
 ) -> None:
-    """`anew`: after so many cycles the daemon comes back, and its planner knows nothing."""
+    """By the time that they were told. `anew`: after so many cycles the daemon comes back, and its planner knows nothing."""
     records = replace(accounting(tree), qos=tuple(replace(each, grace_time=GRACE_S) for each in QOS))
     config = site(kind, "REQUEUE", GRACE_S)
     delta = Delta(version=1, config=config, accounting=records, jobs=ranked(100, first, [1, 1, *ranks], kind))
@@ -102,7 +102,9 @@ def test_who_got_room_starts_when_grace_times_are_over_whoever_comes_meanwhile(
     plan, memo = plan_cycle(snapshot, config, now, memo)
     snapshot = carried_out(snapshot, plan, now)
     snapshot = snapshot.apply(Delta(version=snapshot.version + 1, jobs=ranked(200, second, ranks, kind)))
-    victims: dict[int, list[set[tuple[int, int]]]] = {}  # by who gets room: for each of its jobs
+    victims: dict[
+        int, list[tuple[float, set[tuple[int, int]]]]
+    ] = {}  # by who gets room: for each of its jobs, until when
     begun: dict[int, int] = {}
     for cycle in range(30):
         now += STEP_S
@@ -117,16 +119,17 @@ def test_who_got_room_starts_when_grace_times_are_over_whoever_comes_meanwhile(
             if start.job_id in victims:
                 begun[start.job_id] = begun.get(start.job_id, 0) + 1
         for job_id, sets in victims.items() if cycle < anew or not anew else ():
-            due = sum(1 for each in sets if not each & there)
+            due = sum(1 for when, each in sets if when + STEP_S <= now and not each & there)
             assert begun.get(job_id, 0) >= due, "room was made for a job that does not start"
         for each in plan.nominations:
             if each.victims:
-                known = [one for one in victims.get(each.job_id, []) if one & there]
+                known = [one for _, one in victims.get(each.job_id, []) if one & there]
                 array = snapshot.waiting[each.job_id].job.is_array_record
                 assert array or not known, "more is ended for a job for which something is being freed"
                 ends = {(job_id, snapshot.running[job_id].job.restarts) for job_id in each.victims}
-                victims.setdefault(each.job_id, []).append(ends)
+                victims.setdefault(each.job_id, []).append((each.start, ends))
         snapshot = ended(marked(carried_out(snapshot, plan, now), plan, now), now)
-        if not (plan.starts or plan.evictions or any(each.job.evicted for each in snapshot.running.values())):
+        over = all(when + STEP_S <= now for sets in victims.values() for when, _ in sets)
+        if over and not (plan.starts or plan.evictions or any(each.job.evicted for each in snapshot.running.values())):
             return
     raise AssertionError("no rest")
