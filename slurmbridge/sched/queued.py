@@ -50,7 +50,7 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 def queued(snapshot: Snapshot, before: Queued) -> Queued:
     """For this snapshot, its places not known yet: see `with_groups`."""
     accounting, config, columns = snapshot.accounting, snapshot.config, snapshot.columns
-    key = (accounting, config, columns.rows, columns.names, snapshot.shapes)
+    key = (accounting, config, columns.rows, columns.names, snapshot.shapes, snapshot.partitions)
     if len(key) == len(before.key) and all(one is other for one, other in zip(key, before.key, strict=True)):
         return before
     found = trees(accounting, config, columns)

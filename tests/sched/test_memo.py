@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from slurmbridge.cli.bench.cycles import Planned
-from slurmbridge.model.cluster import ClusterConfig, Node, Partition
+from slurmbridge.model.cluster import ClusterConfig, Node, Partition, Pool, Scheduling
 from slurmbridge.model.job import GpuScope
 from slurmbridge.model.plan import Delta, Plan
 from slurmbridge.model.request import Exclusive, Memory, MemoryPer
@@ -25,7 +26,7 @@ from slurmbridge.sched.room import empty_room
 from slurmbridge.sched.shape import ShapeTable
 from slurmbridge.sched.snapshot import Snapshot
 from slurmbridge.sim.clusters import SCENARIOS, Size, build
-from tests.sched.small_cluster import NOW, carried_out, gpu_node, gpus, job, node, world
+from tests.sched.small_cluster import NOW, carried_out, cluster, gpu_node, gpus, job, node, world
 
 SIZE = Size(nodes=12, gpus_per_node=8, queues=8, pending=80, running=40)
 
@@ -73,6 +74,19 @@ def test_who_waits_for_nodes_that_are_drained_hears_it_when_the_last_one_goes_an
         found, memo = told(snapshot, memo)
         heard.append({job_id: detail for job_id, (_, detail) in found.items()})
     assert heard == [{3: "", 4: ""}, {3: NODES_DOWN, 4: NODES_DOWN}, {3: "", 4: ""}]
+
+
+def test_jobs_are_looked_at_in_the_pool_to_which_their_partition_moved() -> None:
+    pools = Pool(name="first", nodes=("n1", "n2")), Pool(name="second", nodes=("n3", "n4"))
+    before = Partition(name="debug", nodes=("n1", "n2"), default=True)
+    config = cluster(pools=pools, partitions=(before,), enforce=frozenset(), scheduling=Scheduling(order="fair"))
+    snapshot = world(*(job(number, num_tasks=8, max_nodes=1) for number in (1, 2, 3)), config=config)
+    plan, memo = plan_cycle(snapshot, config, NOW, Memo.empty())
+    snapshot = carried_out(snapshot, plan)
+    moved = replace(before, nodes=("n3", "n4"))
+    snapshot = snapshot.apply(Delta(version=snapshot.version + 1, partitions=(moved,)))
+    plan, memo = plan_cycle(snapshot, config, NOW + 1, memo)
+    assert [each.job_id for each in plan.starts] == [3]
 
 
 NODES = (
