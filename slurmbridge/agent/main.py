@@ -17,7 +17,7 @@ from slurmbridge.agent import credentials
 from slurmbridge.agent.far import Pool
 from slurmbridge.agent.lookup import Lookup
 from slurmbridge.agent.near import Near
-from slurmbridge.daemon import loglines
+from slurmbridge.daemon import loglines, threshold
 from slurmbridge.daemon.configuration import host_name
 from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.errors import ConfigError
@@ -25,7 +25,6 @@ from slurmbridge.runtime import files
 
 log = logging.getLogger(__name__)
 
-BACKLOG = 512
 TIDY_EVERY_S = 30.0
 
 
@@ -74,7 +73,7 @@ async def _serve(
     pool, lookup = Pool(host, port, found), Lookup(host_name())
     agent = Agent(pool, lookup)
     loop.add_signal_handler(signal.SIGHUP, _read_again, pool, folder)
-    server = await loop.create_unix_server(lambda: Near(agent), sock=sock, backlog=BACKLOG)
+    server = await threshold.listen(sock, lambda: Near(agent))
     tidying = loop.create_task(_tidy(pool))
     log.info("event=agent.up pid=%d socket=%s daemon=%s:%d", os.getpid(), path, host, port)
     await stopping.wait()
@@ -132,7 +131,7 @@ def _listen(path: str) -> socket.socket:
             os.unlink(made)
         sock.bind(made)
         os.chmod(made, 0o666)
-        sock.listen(BACKLOG)
+        sock.listen(threshold.BACKLOG)
         os.rename(made, path)
     except OSError as fault:
         sock.close()

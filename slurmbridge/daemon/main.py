@@ -16,7 +16,7 @@ import socket
 import time
 
 from slurmbridge.commands import quotas
-from slurmbridge.daemon import asserted, certificate, configuration, loglines, remote
+from slurmbridge.daemon import asserted, certificate, configuration, loglines, remote, threshold
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.crowd import Crowd
 from slurmbridge.daemon.enrolment import Enrolled
@@ -44,7 +44,6 @@ COUNT_EVERY_S = 300.0  # PriorityCalcPeriod
 PURGE_EVERY_S = 10.0
 SAMPLE_EVERY_S = 5.0
 DEADLINE_EVERY_S = 5.0
-BACKLOG = 512
 
 
 def run(
@@ -207,9 +206,7 @@ class Daemon:
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
         sock.bind(path)
         os.chmod(path, 0o666 if self.hosting.is_shared else 0o600)
-        return await asyncio.get_running_loop().create_unix_server(
-            lambda: Connection(self.service), sock=sock, backlog=BACKLOG
-        )
+        return await threshold.listen(sock, lambda: Connection(self.service))
 
     def _bind_remote(self) -> socket.socket | None:
         if self.remote_at and not self.hosting.is_shared:

@@ -66,7 +66,9 @@ class HalfOpen:
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> asyncio.Server:
     """At a socket that has its address. asyncio takes as many at once as it has the kernel keep."""
-    server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=AT_ONCE)
+    loop = asyncio.get_running_loop()
+    create = loop.create_unix_server if sock.family == socket.AF_UNIX else loop.create_server
+    server = await create(protocol, sock=sock, backlog=AT_ONCE)
     sock.listen(BACKLOG)
     return server
 

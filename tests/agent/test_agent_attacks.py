@@ -332,3 +332,32 @@ def test_too_many_at_once_are_cut_before_they_are_files(tmp_path: Path, caplog: 
             sock.close()
 
     keep(tmp_path, rule)
+
+
+def test_many_at_a_socket_of_the_machine_are_not_all_files_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Sent(asyncio.Protocol):
+        made = 0
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            Sent.made += 1
+            transport.close()
+
+    async def whole() -> None:
+        sock = socket.socket(socket.AF_UNIX)
+        sock.setblocking(False)
+        sock.bind(str(tmp_path / "socket"))
+        server = await threshold.listen(sock, Sent)
+        dialled = [socket.socket(socket.AF_UNIX) for _ in range(400)]
+        for each in dialled:
+            each.connect(str(tmp_path / "socket"))
+        with files(max(map(int, os.listdir("/proc/self/fd"))) + 250):
+            await until(lambda: Sent.made == 400)
+            await asyncio.sleep(0.01)
+        server.close()
+        for each in dialled:
+            each.close()
+        assert "out of system resource" not in caplog.text
+
+    asyncio.run(whole())
