@@ -61,7 +61,9 @@ soak: setup ## 1,000 kills of the daemon while jobs are submitted and run, chaos
 	$(PY) integration/soak_chaos.py --bin $(VENV)/bin --seconds 600
 	$(PY) integration/soak_nodes.py --bin $(VENV)/bin
 	$(PY) -m pytest integration/clients integration/side_by_side
+	test -n "$$KUBECONFIG" || $(PY) -m integration.cluster up --cpus 6 # nodes that take more pods at once than CPUs are there
 	$(PY) -m pytest integration/kube -m soak
+	test -n "$$KUBECONFIG" || $(PY) -m integration.cluster down
 	SLURMBRIDGE_RANDOM_EXAMPLES=1 $(PY) -m pytest $(PURE) -m "$(UNIT)"
 
 docs: setup ## write the generated reference pages
