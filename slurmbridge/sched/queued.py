@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurmbridge.model.accounts import Accounting, UsageRow
-from slurmbridge.model.cluster import DEFAULT_DEVICE_MIB
-from slurmbridge.model.job import GpuScope, JobSpec
+from slurmbridge.model.job import JobSpec
 from slurmbridge.sched import fairtree
-from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.asks import Asks
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.order import Places
-from slurmbridge.sched.pools import PoolTree, has_quotas, pool_of_node, trees, vector_of
+from slurmbridge.sched.pools import PoolTree, has_quotas, pool_of_node, trees
 from slurmbridge.sched.preemption import says_preemptible
 from slurmbridge.sched.queues import Vector
 from slurmbridge.sched.snapshot import Snapshot
@@ -71,12 +71,12 @@ def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
     """With a row for every group that the snapshot knows."""
     if not found.pools:
         return found
-    known, samples, columns = len(found.vectors), snapshot.shapes.samples, snapshot.columns
+    known, samples = len(found.vectors), snapshot.shapes.samples
     changes: dict[str, object] = {}
     if known < len(samples):
         fresh = [spec for spec, _ in samples[known:]]
-        device_mib = smallest_device(columns)
-        vectors = np.array([ask_of(spec, device_mib) for spec in fresh], dtype=np.float64).reshape(-1, 3)
+        asks = Asks(snapshot)
+        vectors = np.array([asks.of(spec, shape) for spec, shape in samples[known:]], dtype=np.float64).reshape(-1, 3)
         limits = np.array(
             [math.inf if spec.time_limit is None else spec.time_limit for spec in fresh], dtype=np.float64
         )
@@ -121,31 +121,6 @@ def _firm(specs: Sequence[JobSpec], accounting: Accounting, quotas: bool) -> Boo
             known[likes] = not says_preemptible(spec, qos, has_quotas=quotas)
         found.append(known[likes])
     return np.array(found, dtype=np.bool_)
-
-
-def ask_of(spec: JobSpec, device_mib: int = DEFAULT_DEVICE_MIB) -> Vector:
-    """What a job asks for: CPUs, MiB and devices, also where the site does not account for devices.
-
-    A request by memory counts as the part that it is of a device of `device_mib`; when it runs, of its own device.
-    """
-    cpus, memory, devices = vector_of(spec.req_tres)
-    need = spec.gpu
-    if need is None or (devices and not need.mib):
-        return cpus, memory, devices
-    times = {
-        GpuScope.JOB: 1,
-        GpuScope.NODE: spec.min_nodes,
-        GpuScope.SOCKET: spec.min_nodes * (spec.sockets_per_node or 1),
-        GpuScope.TASK: spec.num_tasks,
-    }[need.scope]
-    each = min(need.mib * 1000 // device_mib, 1000) if need.mib else need.milli
-    return cpus, memory, need.count * max(times, 1) * each / 1000
-
-
-def smallest_device(columns: NodeColumns) -> int:
-    """Its MiB; a part of memory is the largest part of this one."""
-    there = columns.device_mib[columns.shared]
-    return int(there.min()) if there.size else DEFAULT_DEVICE_MIB
 
 
 def _past(pool: PoolTree, rows: Sequence[UsageRow], half_life: int) -> list[Vector]:

@@ -15,10 +15,10 @@ from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.job import NodeShare
 from slurmbridge.model.plan import QueueShare
 from slurmbridge.model.tres import Tres
+from slurmbridge.sched.asks import Asks
 from slurmbridge.sched.market import Preemptible, markets
 from slurmbridge.sched.memo import Memo, refreshed
 from slurmbridge.sched.pending import NO_CODE
-from slurmbridge.sched.queued import ask_of, smallest_device
 from slurmbridge.sched.queues import ZERO, Vector, plus
 from slurmbridge.sched.snapshot import Snapshot
 from slurmbridge.submit import associations
@@ -135,11 +135,11 @@ def _asked(snapshot: Snapshot, waiting: np.ndarray[tuple[int], np.dtype[np.int64
     }
     rows, samples = snapshot.pending.rows[waiting], snapshot.shapes.samples
     many = np.bincount(rows["group"], weights=rows["count"], minlength=len(samples))
-    device_mib = smallest_device(snapshot.columns)
+    asks = Asks(snapshot)
     own: dict[tuple[int, tuple[str, ...]], Vector] = {}  # by association and partitions: many groups, few of these
     for group in np.flatnonzero(many).tolist():
-        spec, count = samples[group][0], float(many[group])
-        cpus, memory, devices = ask_of(spec, device_mib)
+        (spec, shape), count = samples[group], float(many[group])
+        cpus, memory, devices = asks.of(spec, shape)
         at = spec.assoc_id, spec.partitions
         own[at] = plus(own.get(at, ZERO), (cpus * count, memory * count, devices * count))
     sums: dict[_Key, Vector] = {}
