@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,36 +50,12 @@ def entries(walk: Walk, market: Market, rules: Rules, payers: Payers, could_move
     return found
 
 
-def by_rank(walk: Walk, rules: Rules, among: Bools) -> Iterator[Bools]:
-    """Entries, those that may preempt others before them: what would be taken from its owner at once is not freed for him."""
-    if not rules.enabled:
-        yield among
-        return
-    places = np.flatnonzero(among)
-    ranks = _ranks(walk, rules, places)
-    for rank in np.unique(ranks)[::-1].tolist():
-        some = np.zeros_like(among)
-        some[places[ranks == rank]] = True
-        yield some
-
-
-def in_line(walk: Walk, rules: Rules) -> list[int]:
-    """All entries in this order."""
-    every = np.ones(len(walk.rows), dtype=np.bool_)
+def in_line(walk: Walk) -> list[int]:
+    """All entries in the order in which room is made for them."""
     found: list[int] = []
-    for some in by_rank(walk, rules, every):
+    for some in walk.by_rank(np.ones(len(walk.rows), dtype=np.bool_)):
         found += np.flatnonzero(some).tolist()
     return found
-
-
-def _ranks(walk: Walk, rules: Rules, places: Ints) -> Ints:
-    if rules.by_tier:
-        tiers: Ints = walk.memo.places.tiers[walk.entries.views[places]]
-        return tiers
-    groups, of_group = np.unique(walk.groups[places], return_inverse=True)
-    samples = walk.snapshot.shapes.samples
-    heights = np.array([rules.height(samples[group][0].qos) for group in groups.tolist()], dtype=np.int64)
-    return heights[of_group.reshape(-1)]
 
 
 def _paid_for(leaves: Ints, asked: NDArray[np.float64], payers: Payers) -> Bools:

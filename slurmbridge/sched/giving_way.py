@@ -89,7 +89,7 @@ class GivingWay:
         else:
             maker = self._maker(None)
             if len(maker.victims):
-                for place in gains.in_line(self.walk, self.rules):
+                for place in gains.in_line(self.walk):
                     while self._goes_on() and not self._skip(place) and self._preempt(place, maker, None):
                         pass  # of an array the next task
         return self.ways
@@ -144,7 +144,7 @@ class GivingWay:
         if not among.any():
             return
         walk, missed = self.walk, dict[int, int]()  # by leaf
-        for some in gains.by_rank(walk, self.rules, among):
+        for some in walk.by_rank(among):
             turns = Turns(market, walk.memo, walk.groups, walk.entries, self._skip, among=some)
             for leaf, place, ask in turns:
                 if not self._goes_on():

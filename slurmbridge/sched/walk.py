@@ -8,7 +8,7 @@ looked at by their claims until it is given.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.order import ACROSS, Queue
 from slurmbridge.sched.pending import NO_CODE, Floats
 from slurmbridge.sched.queues import Vector
+from slurmbridge.sched.ranks import by_rank
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.snapshot import PartitionView, Snapshot, Waiting
 from slurmbridge.sched.starters import MORE, Find, Starts, start_array, start_het, start_single
@@ -240,10 +241,15 @@ class Walk:
     def _in_turn(self, market: Market) -> None:
         open_to = np.frombuffer(self.roomless, dtype=np.uint8) == 0
         first = self.order_inside()
-        turns = Turns(market, self.memo, self.groups, self.entries, self._skip_quickly, first=first, among=open_to)
-        for leaf, place, ask in turns:
-            if not self.look(place, market, leaf, ask):
-                turns.passed(leaf)
+        for some in self.by_rank(open_to):
+            turns = Turns(market, self.memo, self.groups, self.entries, self._skip_quickly, first=first, among=some)
+            for leaf, place, ask in turns:
+                if not self.look(place, market, leaf, ask):
+                    turns.passed(leaf)
+
+    def by_rank(self, among: Bools) -> Iterator[Bools]:
+        """Entries in parts, who may preempt others before them."""
+        return by_rank(self.snapshot, self.memo, self.entries, self.groups, among)
 
     def order_inside(self) -> Floats | None:
         """By entry, what queues order their own jobs by, the least first; None: by priority."""

@@ -134,3 +134,21 @@ def test_nobody_is_ended_for_a_task_that_a_quota_would_not_let_start_beside_the_
     assert len(plan.evictions) == 1
     snapshot = marked(carried_out(snapshot, plan), plan, NOW)
     assert not plan_of(snapshot, NOW + 10).evictions
+
+
+def test_what_a_higher_tier_would_take_at_once_is_not_started_whoevers_turn_it_is() -> None:
+    """The queue that has nothing comes first, but what it would start goes to the other queue's urgent job."""
+    quotas = tuple(
+        Assoc(assoc_id=number, account=name, parent="root", quotas=(Quota(deserved=(("cpu", cpus),)),))
+        for number, name, cpus in ((2, "physics", 8), (5, "maths", 24))
+    )
+    users = (Assoc(assoc_id=6, account="maths", user="carol"),)
+    config = {"enforce": frozenset(), "preempt_type": "preempt/partition_prio", "preempt_mode": "REQUEUE"}
+    mine = [node_wide(number, "urgent") for number in range(1, 5)]
+    theirs = [node_wide(number, assoc_id=6, account="maths") for number in range(5, 8)]
+    snapshot = world(
+        *mine, *theirs, config=cluster(partitions=PARTITIONS, **config), records=accounting(assocs=(*quotas, *users))
+    )
+    plan = plan_of(snapshot)
+    assert sorted(shares(plan)) == [1, 2, 3, 4]
+    assert not plan_of(carried_out(snapshot, plan), NOW + 1).evictions
