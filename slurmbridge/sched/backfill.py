@@ -46,7 +46,7 @@ class _Window:
 class Point(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What a horizon was like at one moment, beside the amounts of its rooms."""
 
-    started: int
+    started: tuple[tuple[int, float, Sequence[Hold]], ...]
     ending: frozenset[int]
     windows: tuple[_Window, ...]
     limits: tuple[Room, ...]
@@ -124,7 +124,7 @@ class Horizon:
         for room in (self.room, *(window.room for window in self._windows)):
             room.watch()
         self._point = Point(
-            started=len(self._started),
+            started=tuple(self._started),
             ending=frozenset(self._ending),
             windows=tuple(self._windows),
             limits=tuple(self._limits),
@@ -136,7 +136,7 @@ class Horizon:
         """As it was when the mark was taken. That may be done again."""
         if point is not self._point:
             raise ValueError("another mark was taken since")
-        del self._started[point.started :]
+        self._started = list(point.started)
         self._ending = set(point.ending)
         self._windows, self._limits, self.reserved = list(point.windows), list(point.limits), list(point.reserved)
         for room in (self.room, *(window.room for window in self._windows)):
@@ -235,6 +235,18 @@ class Horizon:
                     if window.start >= end:
                         break
                     window.room.take(hold)
+
+    def take_back(self, holds: Sequence[Hold], end: float) -> None:
+        """A job that was to start now, and to run to `end` at most, does not. `holds`: the very ones that it had."""
+        self._started = [each for each in self._started if each[2] is not holds]
+        self._expected = self._releases = None
+        for hold in holds:
+            self.room.give(hold)
+            for window in self._windows:
+                if window.start >= end:
+                    break
+                window.room.give(hold)
+        self._refresh([hold.row for hold in holds])
 
     def _refresh(self, rows: Sequence[int]) -> None:
         """At these rows something changed, and there may be more room than there was."""

@@ -62,7 +62,7 @@ def plan_cycle(snapshot: Snapshot, config: ClusterConfig, now: float, memo: Memo
     changed = priorities != pending.rows["priority"]
     plan = Plan(
         version=snapshot.version,
-        starts=tuple(starts.made),
+        starts=starts.standing(),
         evictions=(*recalls.evictions, *ways.evictions),
         nominations=(*firsts.standing, *recalls.nominations, *ways.nominations),
         verdicts=board.news(),

@@ -32,11 +32,13 @@ class Victim(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A run that may be ended."""
 
     place: int
+    key: int  # its job id, or what `unbegun` calls it
     running: Running
     mode: str  # REQUEUE, CANCEL, SUSPEND
     cost: float
     frees: tuple[Hold, ...]  # a suspended run keeps its memory and devices
     grace_s: int  # between its warning and its end
+    starts: bool = False  # it does not run yet, and is not to start after all: see `unbegun`
     leaf: int = -1  # its queue in the pool that is looked at
     charge: Vector = ZERO  # what it counts for there
 
@@ -134,6 +136,7 @@ class Victims:
         self.kind: Ints = rows["kind"]
         self.reclaimable: Bools = reclaimable[chosen]
         self.begin_again: Bools = self._modes == MODES.index("REQUEUE")
+        self.starts: Bools = self._ids < 0
         self.alive: Bools = np.ones(len(chosen), dtype=np.bool_)
         self.cost = ages(rows, now) if rules.youngest_first else costs(rows, self._modes, now)
         self.charge: NDArray[np.float64] = np.zeros((len(chosen), 3)) if pool is None else pool.charges[chosen]
@@ -165,7 +168,8 @@ class Victims:
         """One of them."""
         found = self._known.get(place)
         if found is None:
-            running, mode = self._running[int(self._ids[place])], MODES[int(self._modes[place])]
+            key, mode = int(self._ids[place]), MODES[int(self._modes[place])]
+            running, starts = self._running[key], key < 0
             assert mode is not None
             charge: tuple[float, float, float] = tuple(self.charge[place].tolist())
             found = self._known[place] = Victim(
@@ -174,7 +178,9 @@ class Victims:
                 mode=mode,
                 cost=float(self.cost[place]),
                 frees=frees_of(running, mode),
-                grace_s=self._rules.grace_s(running.job, mode),
+                grace_s=0 if starts else self._rules.grace_s(running.job, mode),
+                starts=starts,
+                key=key,
                 leaf=int(self.leaf[place]),
                 charge=charge,
             )
@@ -248,7 +254,7 @@ class Victims:
         floors[:, WHOLE] = devices // np.maximum(floors[:, NODES], 1)
         kinds, of_kind = np.unique(floors, axis=0, return_inverse=True)
         found: Bools = ~hopeless(kinds, self.columns, room, nodes, rules)[of_kind.reshape(-1)]
-        return found & self.begin_again
+        return found & self.begin_again & ~self.starts
 
     def clear(
         self, row: int, floor: Sequence[int], room: Room, allowed: Bools, gone: Iterable[int], most: float = math.inf

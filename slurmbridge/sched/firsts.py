@@ -19,22 +19,17 @@ import numpy as np
 
 from slurmbridge.model.job import Allocation
 from slurmbridge.model.plan import Nomination
-from slurmbridge.model.request import LicenseTerm
-from slurmbridge.model.states import Reason
-from slurmbridge.sched.choose import Part
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.evictable import begun_again
-from slurmbridge.sched.fates import cuts
 from slurmbridge.sched.held import OVERRUN_S
 from slurmbridge.sched.kept import Kept
-from slurmbridge.sched.one_node import OneNode, part_of_one
+from slurmbridge.sched.laid_out import WAITS, LaidOut
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.promised import by_start, gives_precedence
-from slurmbridge.sched.room import Hold, Room
+from slurmbridge.sched.room import Hold
 from slurmbridge.sched.snapshot import PartitionView, Waiting
 from slurmbridge.sched.walk import Walk
 
-WAITS = Blocked(Reason.RESOURCES)
 NOT_WAITING = -1
 
 
@@ -65,7 +60,7 @@ class Firsts:
         self.walk, self.session, self.snapshot = walk, walk.session, walk.snapshot
         self.standing: list[Nomination] = []
         self.rows: set[int] = set()
-        self._one: OneNode | None = None
+        self._laid_out = LaidOut(self.session)
 
     def look(self) -> None:
         """Start whom it is time for, and promise the others their places."""
@@ -126,23 +121,7 @@ class Firsts:
             return False
         holds = self._holds(claim, kept.allocation)
         place = next((each for each in claim.places if _inside(self.walk.view(each), kept.allocation, holds)), None)
-        return place is not None and self.walk.begin(place, functools.partial(self._start_at, holds=holds))
-
-    def _start_at(self, waiting: Waiting, view: PartitionView, *, holds: Sequence[Hold]) -> Placement | Blocked:
-        """Where these holds are, as far as they are free now."""
-        session = self.session
-        licenses = session.admits(waiting, view)
-        if isinstance(licenses, Blocked):
-            return licenses
-        fate, lengths = session.fate(waiting, view), list[float]()
-        if fate.whole > fate.length:
-            lengths += cuts(waiting.job, fate, session.now, ())
-        for length in (*lengths, fate.length):
-            found = self._place(waiting, view, session.horizon.room, holds, length, licenses)
-            if found is not None:
-                cut = found if length >= fate.whole else msgspec.structs.replace(found, minutes=int(length // 60))
-                return session.within_limits(waiting, view, cut)
-        return WAITS
+        return place is not None and self.walk.begin(place, functools.partial(self._laid_out.start_at, holds=holds))
 
     def _hold(self, claim: _Claim) -> None:
         """Promise a job its places for when they should be free."""
@@ -158,7 +137,7 @@ class Firsts:
             room = horizon.room_then(start)
             for when, window in horizon.promised_rooms(start - session.now + length):
                 room = room.tightened(window) if when > start else room
-            found = self._place(claim.waiting, view, room, holds, length, ())
+            found = self._laid_out.place(claim.waiting, view, room, holds, length, ())
             if found is not None:
                 self._promise(claim, _Held(kept=kept, view=view, start=start, placement=found))
 
@@ -177,26 +156,6 @@ class Firsts:
         self.session.allowances.count(claim.waiting, held.view, held.placement, length, sign=sign)
         if not self.walk.preemptible(claim.waiting.job):
             self.walk.starts.books.charge(claim.waiting.job, held.placement.holds, sign)
-
-    def _place(
-        self,
-        waiting: Waiting,
-        view: PartitionView,
-        room: Room,
-        holds: Sequence[Hold],
-        length: float,
-        licenses: tuple[LicenseTerm, ...],
-    ) -> Placement | None:
-        session, part = self.session, part_of_one(self.session, waiting, view)
-        if part is None or len(holds) > 1:
-            only = room.only(holds)
-            return session.finder.place(waiting.job, waiting.shape, view, only, only, licenses, length, None)
-        if self._one is None:
-            self._one = OneNode(self.snapshot.columns, session.horizon.room)
-        self._one.begin(holds[0].row, room, ())
-        self._one.limits.cap(holds[0])
-        numbered = room if room.busy else None
-        return self._one.place(session, waiting.shape, view, Part(holds[0].row, part.tasks, part.devices), numbered)
 
     def _holds(self, claim: _Claim, allocation: Allocation) -> tuple[Hold, ...]:
         return self.snapshot.as_if_running(claim.waiting.job, allocation).holds

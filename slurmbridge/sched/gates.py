@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from slurmbridge.sched.ledger import Ledger
-from slurmbridge.sched.queues import TOLERANCE, QueueTree, Vector, fits, minus, plus
+from slurmbridge.sched.queues import TOLERANCE, ZERO, QueueTree, Vector, fits, minus, plus
 from slurmbridge.sched.shares import allocatable
 
 
@@ -105,17 +105,23 @@ def may_take(
 
 
 def concerns(
-    ledger: Ledger, shares: Sequence[Vector], leaf: int, ask: Vector, pieces: Iterable[tuple[int, Vector]]
+    ledger: Ledger,
+    shares: Sequence[Vector],
+    leaf: int,
+    ask: Vector,
+    pieces: Iterable[tuple[int, Vector]],
+    unbegun: Sequence[bool] = (),
 ) -> bool:
     """Is every piece taken because of something that the leaf asks for, and so that it is not asked back at once?
 
     From a queue that holds, of that, more than its share, or more than its quota while the leaf's side stays inside its own;
-    and nobody is left with less than his quota for one who is above it. What is not rationed is nobody's due.
+    and nobody is left with less than his quota for one who is above it. What is not rationed is nobody's due. `unbegun`: by
+    piece, whether it has only just been given: its queue is left with what it had.
     """
     tree = ledger.tree
     wants = [resource for resource in range(3) if ask[resource] > 0]
     remaining: dict[int, Vector] = {}
-    for victim, lost in pieces:
+    for at, (victim, lost) in enumerate(pieces):
         mine, theirs = tree.where_they_part(leaf, victim)
         held, bound, quota = (
             remaining.get(theirs, ledger.allocated[theirs]),
@@ -130,10 +136,45 @@ def concerns(
         for queue in tree.paths[victim]:
             remaining[queue] = minus(remaining.get(queue, ledger.allocated[queue]), lost)
         left = remaining[theirs]
-        if any(
+        if not (unbegun and unbegun[at]) and any(
             r not in inside and lost[r] > 0 and quota[theirs][r] != math.inf and left[r] < quota[theirs][r] - TOLERANCE
             for r in wants
         ):
+            return False
+    return True
+
+
+def leaves_enough(
+    ledger: Ledger, shares: Sequence[Vector], leaf: int, ask: Vector, pieces: Iterable[tuple[int, Vector]]
+) -> bool:
+    """Does everybody who pays then lack less of his due than the leaf gets, all together and on the level where they part?
+
+    Who lacks something takes it from others again. The due is the quota where the leaf's side stays inside its own, else
+    quota or share.
+    """
+    tree = ledger.tree
+    lost: dict[tuple[int, int], Vector] = {}  # by the leaf's side and queue
+    parted: set[int] = set()
+    for victim, piece in pieces:
+        sides = tree.where_they_part(leaf, victim)
+        parted.add(sides[1])
+        for queue in {victim, sides[1]}:
+            lost[sides[0], queue] = plus(lost.get((sides[0], queue), ZERO), piece)
+    for resource in range(3):
+        if ask[resource] <= 0:
+            continue
+        lacking = 0.0
+        for (mine, queue), piece in lost.items():
+            inside = ledger.allocated[mine][resource] + ask[resource] <= tree.quota[mine][resource] + TOLERANCE
+            due = tree.quota[queue][resource] if inside else allocatable(tree, shares, queue)[resource]
+            if due == math.inf:
+                continue
+            held = ledger.allocated[queue][resource]
+            more = max(due - held + piece[resource], 0.0) - max(due - held, 0.0)
+            if queue in parted and more >= ask[resource] - TOLERANCE:
+                return False
+            lacking += more if not tree.children[queue] else 0.0
+        if lacking >= ask[resource] - TOLERANCE:
             return False
     return True
 

@@ -7,6 +7,7 @@ moved so that scattered room comes together; nobody is left without a place. Eac
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -14,11 +15,12 @@ import msgspec
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
 from slurmbridge.model.states import Reason
-from slurmbridge.sched import gains, gates
+from slurmbridge.sched import gains, gates, reclaiming
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.evictable import Victim, Victims, begun_again, charged
 from slurmbridge.sched.kept import nomination_of
+from slurmbridge.sched.laid_out import LaidOut
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
 from slurmbridge.sched.market import Market, charges
 from slurmbridge.sched.order import ACROSS
@@ -26,10 +28,11 @@ from slurmbridge.sched.payers import Payers
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.preemptable import Preemptable
 from slurmbridge.sched.preemption import REQUEUE, Rules
-from slurmbridge.sched.queues import TOLERANCE, ZERO, Vector, fits, plus
+from slurmbridge.sched.queues import TOLERANCE, Vector, fits, plus
 from slurmbridge.sched.room import Hold
 from slurmbridge.sched.snapshot import PartitionView, Running, Waiting
 from slurmbridge.sched.turns import Turns
+from slurmbridge.sched.unbegun import counted_in, place_of
 from slurmbridge.sched.walk import Walk
 
 ALL = -1
@@ -63,6 +66,8 @@ class GivingWay:
     def __init__(self, walk: Walk, rules: Rules) -> None:
         self.walk, self.rules, self.session = walk, rules, walk.session
         self.ways = Ways()
+        self._laid_out = LaidOut(self.session)
+        self._present = walk.snapshot, walk.memo.runs  # with what starts and may be taken back
         self._failed: set[int] = set()  # group and partition
         self._served: set[int] = set()  # jobs for whom others are on their way out
         self._made: dict[int, int] = {}  # row -> for how many jobs of it room is made
@@ -81,6 +86,7 @@ class GivingWay:
         if not (quotas or self.rules.enabled):
             return self.ways
         self._served = self.walk.memo.runs.served()
+        self._present = counted_in(self.walk, self.rules)
         for row in self.walk.held:
             self._done_with(row)
         if self.walk.markets:
@@ -119,11 +125,11 @@ class GivingWay:
 
     def _maker(self, market: Market | None) -> RoomMaker:
         """Victims of a pool, or of all nodes."""
-        snapshot, memo, now = self.walk.snapshot, self.walk.memo, self.session.now
+        snapshot, runs = self._present
         pool = None
         if market is not None:
-            pool = charged(snapshot, memo.runs, memo.queued.pool_of_node, market.pool.number)
-        victims = Victims(snapshot, memo.runs, now, rules=self.rules, pool=pool)
+            pool = charged(snapshot, runs, self.walk.memo.queued.pool_of_node, market.pool.number)
+        victims = Victims(snapshot, runs, self.session.now, rules=self.rules, pool=pool)
         return RoomMaker(self.session, victims)
 
     # ---- one pool ----
@@ -179,11 +185,16 @@ class GivingWay:
         number = self._kind(*kind)
         if maker.is_hopeless(each, view, number):
             return False
-        allowed = self._payers(market).among(leaf, ask, maker.victims.leaf, maker.victims.charge)
+        allowed = self._payers(market).among(leaf, ask, maker.victims.leaf, maker.victims.charge, maker.victims.starts)
         allowed &= maker.victims.reclaimable
         if job is not None:
             allowed &= ~self._rules_of(maker, market).outranking(job, view.partition.name)
-        found = maker.find(each, view, allowed, self._reclaim_rule(market, leaf, ask, may_go), number)
+        rule = reclaiming.judge(market, leaf, ask, may_go, self.walk.memo.queued.pool_of_node)
+        enough = self._payers(market).leave_enough(leaf, ask, maker.victims.leaf, maker.victims.charge)
+        mild = allowed & (enough | maker.victims.starts)
+        found = maker.find(each, view, mild, reclaiming.mildly(market, leaf, ask, rule), self._kind("mildly", *kind))
+        if found is None:
+            found = maker.find(each, view, allowed, rule, number)
         if found is None:
             return False
         self._take(place, found, maker, "reclaim")
@@ -207,28 +218,18 @@ class GivingWay:
             market = self.walk.markets[number]
             self._count(market, market.pool.leaf(job.spec.assoc_id), amount, may_go, sign)
 
+    def _changed(self, job: Job, holds: Sequence[Hold]) -> None:
+        """The books have another amount for these."""
+        for number in charges(holds, self.walk.memo.queued.pool_of_node) if self.walk.markets else ():
+            if number in self._payers_of:
+                self._payers_of[number].changed(self.walk.markets[number].pool.leaf(job.spec.assoc_id))
+
     def _count(self, market: Market, leaf: int, amount: Vector, may_go: bool, sign: int) -> None:
         """Whether the queues on the path are above their share is looked at again."""
         market.ledger.add(leaf, amount, may_go, sign)
         payers = self._payers_of.get(market.pool.number)
         if payers is not None:
             payers.changed(leaf)
-
-    def _reclaim_rule(self, market: Market, leaf: int, ask: Vector, may_go: bool) -> Rule:
-        def allowed(victims: Sequence[Victim], placement: Placement | None) -> bool:
-            more = ask if placement is None else self._amount(market, placement)
-            pieces = [(victim.leaf, victim.charge) for victim in sorted(victims, key=lambda each: each.cost)]
-            return (
-                gates.may_reclaim(market.ledger, market.shares, leaf, more, may_go)
-                and gates.concerns(market.ledger, market.shares, leaf, ask, pieces)
-                and gates.may_take(market.ledger, market.shares, leaf, more, may_go, pieces)
-            )
-
-        return allowed
-
-    def _amount(self, market: Market, placement: Placement) -> Vector:
-        """What a placement counts for: whole nodes, cores and devices may be more than what was asked for."""
-        return charges(placement.holds, self.walk.memo.queued.pool_of_node).get(market.pool.number, ZERO)
 
     # ---- preemption ----
 
@@ -284,7 +285,9 @@ class GivingWay:
         found = maker.find(each, view, allowed, rule, self._kind("consolidate"))
         if found is None or found.cost > self._worth(each, view, ask):
             return False
-        if not self._inside(market, leaf, self._amount(market, found.placement)):
+        if not self._inside(
+            market, leaf, reclaiming.amount(market, found.placement, self.walk.memo.queued.pool_of_node)
+        ):
             return False
         stuck = [victim.place for victim in found.victims if self._elsewhere(victim.running) is None]
         if stuck:
@@ -344,12 +347,21 @@ class GivingWay:
 
     def _take(self, place: int, found: Found, maker: RoomMaker, reason: str) -> None:
         each, view = self.walk.waiting(place), self.walk.view(place)
-        start = maker.take(found, each, view)
+        runs = [victim for victim in found.victims if not victim.starts]
         for victim in found.victims:
+            if victim.starts:
+                self.walk.take_back(place_of(victim.key))
+                self._changed(victim.running.job, victim.running.holds)
+        if not runs and self.walk.begin(place, functools.partial(self._laid_out.start_at, holds=found.placement.holds)):
+            maker.taken(found)
+            self._changed(each.job, found.placement.holds)
+            return
+        start = maker.take(found, each, view)
+        for victim in runs:
             self._charge(victim.running.job, victim.running.holds, -1)
         self._charge(each.job, found.placement.holds)
         moved: dict[int, Placement | None] = {}
-        for victim in found.victims:
+        for victim in runs:
             other = moved[victim.place] = self._other_place(victim.running, start) if victim.mode == REQUEUE else None
             if other is not None:
                 self._charge(victim.running.job, other.holds)
@@ -358,7 +370,8 @@ class GivingWay:
     def _note(self, place: int, found: Found, start: float, reason: str, moved: Mapping[int, Placement | None]) -> None:
         """`moved`: by victim, where it is to begin again; None: nowhere certain."""
         job_id, row = self.walk.id(place), self.walk.rows[place]
-        for victim in found.victims:
+        runs = [victim for victim in found.victims if not victim.starts]
+        for victim in runs:
             job, other = victim.running.job, moved[victim.place]
             self.ways.evictions.append(
                 Eviction(
@@ -373,7 +386,7 @@ class GivingWay:
             )
             if other is not None:
                 self.ways.nominations.append(nomination_of(job.job_id, start, other.allocation))
-        victims = tuple(victim.running.job.job_id for victim in found.victims)
+        victims = tuple(victim.key for victim in runs)
         nomination = nomination_of(job_id, start, found.placement.allocation, victims)
         self.ways.nominations.append(nomination)
         if not (row in self._made or row in self.walk.held):

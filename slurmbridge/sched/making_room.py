@@ -213,24 +213,29 @@ class RoomMaker:
         return session.place_later(wish.waiting, wish.view, room, limits, wish.length)
 
     def take(self, found: Found, waiting: Waiting, view: PartitionView) -> float:
-        """Promise the job what is freed; its expected start."""
+        """Promise the job what is freed; its expected start. What only starts is taken back by who calls."""
         session = self._session
         job_id, length = waiting.job.job_id, session.fate(waiting, view).length
-        for victim in found.victims:
-            self.victims.alive[victim.place] = False
-        _give(self._room, found.victims)
+        runs = [victim for victim in found.victims if not victim.starts]
         session.horizon.ends_now(
-            [victim.running.job.job_id for victim in found.victims],
-            [(victim.running.end, hold) for victim in found.victims for hold in victim.frees],
+            [victim.key for victim in runs],
+            [(victim.running.end, hold) for victim in runs for hold in victim.frees],
         )
         start = session.now + found.delay_s
         session.horizon.promise(job_id, start, length, found.placement)
-        for hold in found.placement.holds:
-            self._room.take(hold)
-        self._count_again(found)
+        self.taken(found)
         session.promised_to(job_id)
         session.allowances.count(waiting, view, found.placement, length)
         return start
+
+    def taken(self, found: Found) -> None:
+        """Others find the victims gone, and the job in its place."""
+        for victim in found.victims:
+            self.victims.alive[victim.place] = False
+        _give(self._room, found.victims)
+        for hold in found.placement.holds:
+            self._room.take(hold)
+        self._count_again(found)
 
     def give_back(self, found: Found) -> None:
         """Undo `take`, but for what the session keeps."""

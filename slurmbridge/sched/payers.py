@@ -50,8 +50,11 @@ class Payers:
             held = self._held[:, queue] = self._market.ledger.allocated[queue]
             self._above[:, queue], self._over[:, queue] = held > self._bound[:, queue], held > self._quota[:, queue]
 
-    def among(self, leaf: int, ask: Vector, leaves: Ints, charges: Floats) -> Bools:
-        """By piece of work, given by its leaf and what it holds: whether it may be taken first for a chunk of this size."""
+    def among(self, leaf: int, ask: Vector, leaves: Ints, charges: Floats, unbegun: Bools | None = None) -> Bools:
+        """By piece of work, given by its leaf and what it holds: whether it may be taken first for a chunk of this size.
+
+        `unbegun`: which of them have only just been given.
+        """
         found = self.of(leaf, ask)[leaves]
         places = np.flatnonzero(found)
         if not len(places):
@@ -64,8 +67,24 @@ class Payers:
                 inside = held[mine] + ask[resource] <= quota[mine]
                 left = held[theirs] - lost + 2 * TOLERANCE
                 kept &= inside | (lost <= 0) | np.isinf(quota[theirs]) | (left >= quota[theirs])
-        found[places] = kept
+        found[places] = kept if unbegun is None else kept | unbegun[places]
         return found
+
+    def leave_enough(self, leaf: int, ask: Vector, leaves: Ints, charges: Floats) -> Bools:
+        """By piece of work as in `among`: `gates.leaves_enough` of it alone."""
+        mine, theirs = (column[leaves] for column in self._partings.of(leaf))
+        kept = np.ones(len(leaves), dtype=np.bool_)
+        for resource in range(3):
+            if ask[resource] <= 0:
+                continue
+            held, lost = self._held[resource], charges[:, resource]
+            inside = held[mine] + ask[resource] <= self._quota[resource][mine]
+            for queues in (leaves, theirs):
+                due = np.where(inside, self._quota[resource][queues], self._bound[resource][queues]) - TOLERANCE
+                spare = held[queues] - np.where(np.isinf(due), 0.0, due)
+                more = np.maximum(lost - spare, 0.0) - np.maximum(-spare, 0.0)
+                kept &= np.isinf(due) | (more < ask[resource] - TOLERANCE)
+        return kept
 
     def some(self, leaf: int, asks: Floats) -> Bools:
         """By chunk of one leaf (rows of `asks`): whether there may be a run that can be taken for it.

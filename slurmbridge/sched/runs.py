@@ -7,7 +7,7 @@ depends on time (how long it may not be ended yet, what it would lose) is worked
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -26,6 +26,8 @@ RESTART_S = 60.0
 """What beginning again costs beside the work that is lost."""
 CPU_PART = 1 / 64
 """A CPU beside a device."""
+STARTS = 1e-4
+"""The same of what starts in this very cycle and is taken back: nothing is lost, but as little as will do is taken."""
 FOR_GOOD = 4.0
 """A run that is not begun again loses so much more."""
 NOT_STARTED = math.inf
@@ -103,6 +105,28 @@ def runs_of(snapshot: Snapshot, rules: Rules, pools: tuple[PoolTree, ...], quota
     )
 
 
+def with_starts(
+    runs: Runs, starts: Mapping[int, Running], rules: Rules, pools: tuple[PoolTree, ...], quotas: bool
+) -> Runs:
+    """With those that start in this cycle, under keys that are no job's: below them, in rising order. Who could be ended in any
+    way once he runs only waits on.
+    """
+    made = _Maker(rules, quotas, runs.kinds)
+    rows = np.array([made.row(each) for each in starts.values()], dtype=ROW)
+    rows["id"] = np.fromiter(starts, dtype=np.int64, count=len(starts))
+    rows["taken"] = np.where(rows["taken"] > 0, _NUMBERS[REQUEUE], 0)
+    rows["reclaimed"] = _NUMBERS[REQUEUE] if quotas else 0
+    rows["exempt"] = -math.inf
+    leaves = [
+        np.array([pool.leaf(each.job.spec.assoc_id) for each in starts.values()], dtype=np.int64) for pool in pools
+    ]
+    return msgspec.structs.replace(
+        runs,
+        rows=np.concatenate([rows, runs.rows]),
+        leaves=tuple(np.concatenate(both) for both in zip(leaves, runs.leaves, strict=True)),
+    )
+
+
 class _Maker:
     def __init__(self, rules: Rules, quotas: bool, kinds: dict[object, int]) -> None:
         self._rules, self._quotas, self._kinds = rules, quotas, kinds
@@ -143,14 +167,14 @@ class _Maker:
 def costs(rows: NDArray[np.void], modes: Ints, now: float) -> NDArray[np.float64]:
     """Lost device-seconds of each run if it is ended now in this way."""
     ran = np.maximum(now - rows["start"], 0.0)  # not started: nothing
-    lost: NDArray[np.float64] = rows["weight"] * (ran + RESTART_S)
+    lost: NDArray[np.float64] = rows["weight"] * (ran + np.where(rows["id"] < 0, STARTS, 1.0) * RESTART_S)
     lost = np.where(modes == _NUMBERS[CANCEL], lost * FOR_GOOD, lost)
     return np.where(modes == _NUMBERS[SUSPEND], rows["weight"] * RESTART_S, lost)
 
 
 def ages(rows: NDArray[np.void], now: float) -> NDArray[np.float64]:
     """What counts instead where the youngest run goes first: how long it has run, whatever it holds."""
-    found: NDArray[np.float64] = 1.0 + np.maximum(now - rows["start"], 0.0)
+    found: NDArray[np.float64] = np.where(rows["id"] < 0, STARTS, 1.0) + np.maximum(now - rows["start"], 0.0)
     return found
 
 

@@ -236,7 +236,7 @@ class Session:
 
     def start(self, waiting: Waiting, view: PartitionView, placement: Placement) -> None:
         """The job has this now."""
-        length = self.fate(waiting, view).whole if placement.minutes is None else 60.0 * placement.minutes
+        length = self.runs_for(waiting, view, placement)
         self.horizon.start(placement.holds, min(self.now + length, placement.until))
         if self._finder.lasting is not None:
             for hold in placement.holds:
@@ -247,6 +247,21 @@ class Session:
             for hold in placement.holds:
                 used[hold.row] += hold.cpus
         self.allowances.count(waiting, view, placement, length)
+
+    def take_back(self, waiting: Waiting, view: PartitionView, placement: Placement) -> None:
+        """The job that has this since `start` does not start after all. What is known to find no room stays so."""
+        length = self.runs_for(waiting, view, placement)
+        self.horizon.take_back(placement.holds, min(self.now + length, placement.until))
+        used = self._finder.cpus_of.get(view.number)
+        if used is not None:
+            for hold in placement.holds:
+                used[hold.row] -= hold.cpus
+        self._first_node.forget()
+        self.allowances.count(waiting, view, placement, length, sign=-1)
+
+    def runs_for(self, waiting: Waiting, view: PartitionView, placement: Placement) -> float:
+        """Seconds that a job has there at most."""
+        return self.fate(waiting, view).whole if placement.minutes is None else 60.0 * placement.minutes
 
     def mark(self) -> Mark:
         """What `restore` goes back to. Taken before a group is tried."""

@@ -23,10 +23,12 @@ from slurmbridge.sched.snapshot import PartitionView, Waiting
 class Starts:
     """What starts in a cycle. `running`: array id -> tasks that run already; `books`: who is charged for it."""
 
-    __slots__ = ("_begun", "_running", "books", "made")
+    __slots__ = ("_begun", "_running", "books", "made", "placed", "taken_back")
 
     def __init__(self, running: Mapping[int, int], books: Books) -> None:
         self.made: list[Start] = []
+        self.placed: dict[int, tuple[Waiting, PartitionView, Placement]] = {}  # by place in `made`; not of components
+        self.taken_back: set[int] = set()  # places in `made` of what does not start after all
         self.books = books
         self._running = running
         self._begun: dict[int, set[int]] = {}  # array record -> tasks that start now
@@ -45,6 +47,26 @@ class Starts:
         if waiting.job.is_array_record:
             left -= len(self.begun(waiting))
         return left if room is None else max(min(left, room), 0)
+
+    def add(self, waiting: Waiting, view: PartitionView, placement: Placement, task: int | None = None) -> None:
+        """A job, or this task of an array, starts."""
+        self.placed[len(self.made)] = waiting, view, placement
+        allocation, minutes = placement.allocation, placement.minutes
+        start = Start(job_id=waiting.job.job_id, array_task_id=task, allocation=allocation, time_limit=minutes)
+        self.made.append(start)
+
+    def take_back(self, at: int) -> None:
+        """What is at this place in `made` does not start after all."""
+        self.taken_back.add(at)
+        waiting, _, placement = self.placed[at]
+        task = waiting.job.array_task_id if self.made[at].array_task_id is None else self.made[at].array_task_id
+        if task is not None:
+            self.begun(waiting).discard(task)
+        self.books.charge(waiting.job, placement.holds, -1)
+
+    def standing(self) -> tuple[Start, ...]:
+        """What starts."""
+        return tuple(start for at, start in enumerate(self.made) if at not in self.taken_back)
 
     def begun(self, waiting: Waiting) -> set[int]:
         """Tasks of an array that start now."""
@@ -73,7 +95,7 @@ def start_single(session: Session, waiting: Waiting, view: PartitionView, starts
     starts.books.charge(job, found.holds)
     if job.array_job_id and job.array_task_id is not None:
         starts.begun(waiting).add(job.array_task_id)
-    starts.made.append(Start(job_id=job.job_id, allocation=found.allocation, time_limit=found.minutes))
+    starts.add(waiting, view, found)
     return None
 
 
@@ -100,9 +122,7 @@ def start_array(
             starts.books.charge(job, found.holds)
             begun.add(task)
             made += 1
-            starts.made.append(
-                Start(job_id=job.job_id, array_task_id=task, allocation=found.allocation, time_limit=found.minutes)
-            )
+            starts.add(waiting, view, found, task)
             if room is not None:
                 room -= 1
     return None

@@ -65,6 +65,11 @@ class Board:
         """The job starts: nothing is told any more."""
         self.gone.add(row)
 
+    def waits(self, row: int, code: int) -> None:
+        """The job does not start after all."""
+        self.gone.discard(row)
+        self.found[row] = code
+
     def news(self) -> tuple[Verdict, ...]:
         """Verdicts that differ from what was told, by job id."""
         rows = self._pending.rows

@@ -54,6 +54,7 @@ class Walk:
         self.stopped: dict[int, Blocked] = {}  # group and partition: what stopped one stops its equals
         self.settled: dict[int, int] = {}  # the same -> what everybody there hears
         self.held: dict[int, int] = {}  # row -> for how many jobs of it a certain place is being freed
+        self.began_at: dict[int, tuple[int, bool]] = {}  # place in `starts.made` -> that of the entry; called backfill
         self._settled_views = 0  # partitions whose last promise is given, as far as that was acted on
         self._needs_all: dict[int, bool] = {}  # group and partition of several pools -> whether no part will do
         self._seen: set[int] = set()
@@ -131,11 +132,10 @@ class Walk:
 
     def begin(self, place: int, find: Find) -> bool:
         """Start an entry's job, or one task of its array, where `find` says; whether it starts."""
-        each, view = self.waiting(place), self.view(place)
         if self.refusal(place) is not None:
             return False
         self._seen.add(self.rows[place])
-        found = self._start(each, view, 1, find)
+        found = self._start(place, 1, find)
         if found is None:
             self.begins(self.rows[place])
         return not isinstance(found, Blocked)
@@ -307,7 +307,7 @@ class Walk:
         if blocked is None and market is not None and ask is not None:
             blocked = market.refusal(leaf, ask, self.preemptible(each.job), self.memo.queued.accounts)
         if blocked is None:
-            found = self._start(each, view, 1 if market is not None else None, session.attempt)
+            found = self._start(place, 1 if market is not None else None, session.attempt)
             if not isinstance(found, Blocked):
                 if found is None:
                     self.begins(self.rows[place])
@@ -328,15 +328,27 @@ class Walk:
             self.settled[key] = code
         return code
 
-    def _start(self, each: Waiting, view: PartitionView, most: int | None, find: Find) -> Blocked | int | None:
-        begun = len(self.starts.made)
+    def _start(self, place: int, most: int | None, find: Find) -> Blocked | int | None:
+        begun, each, view = len(self.starts.made), self.waiting(place), self.view(place)
         found: Blocked | int | None
         if each.job.is_array_record:
             found = start_array(self.session, each, view, self.starts, find, most)
         else:
             found = start_single(self.session, each, view, self.starts, find)
         self.tally.began(len(self.starts.made) - begun)
+        self.began_at.update(dict.fromkeys(range(begun, len(self.starts.made)), (place, bool(self.tally.promises))))
         return found
+
+    def take_back(self, at: int) -> None:
+        """What starts by this place in `starts.made` waits behind others after all."""
+        place, backfilled = self.began_at[at]
+        waiting, view, placement = self.starts.placed[at]
+        row = self.rows[place]
+        self.session.take_back(waiting, view, placement)
+        self.starts.take_back(at)
+        self.tally.backfilled -= backfilled
+        self.done.discard(row)
+        self.board.waits(row, self._behind)
 
     def begins(self, row: int) -> None:
         """The job of a row starts as a whole."""
