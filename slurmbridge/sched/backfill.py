@@ -46,7 +46,7 @@ class _Window:
 class Point(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What a horizon was like at one moment, beside the amounts of its rooms."""
 
-    started: tuple[tuple[int, float, Sequence[Hold]], ...]
+    started: dict[int, tuple[int, float, Sequence[Hold]]]
     ending: frozenset[int]
     windows: tuple[_Window, ...]
     limits: tuple[Room, ...]
@@ -108,7 +108,7 @@ class Horizon:
         self.room = room
         self._columns, self._now = columns, now
         self._held = held
-        self._started: list[tuple[int, float, Sequence[Hold]]] = []
+        self._started: dict[int, tuple[int, float, Sequence[Hold]]] = {}  # by who the holds are
         self._ending: set[int] = set()  # jobs that this cycle ends
         self._releases: Releases | None = None
         self._windows: list[_Window] = []
@@ -124,7 +124,7 @@ class Horizon:
         for room in (self.room, *(window.room for window in self._windows)):
             room.watch()
         self._point = Point(
-            started=tuple(self._started),
+            started=dict(self._started),
             ending=frozenset(self._ending),
             windows=tuple(self._windows),
             limits=tuple(self._limits),
@@ -136,7 +136,7 @@ class Horizon:
         """As it was when the mark was taken. That may be done again."""
         if point is not self._point:
             raise ValueError("another mark was taken since")
-        self._started = list(point.started)
+        self._started = dict(point.started)
         self._ending = set(point.ending)
         self._windows, self._limits, self.reserved = list(point.windows), list(point.limits), list(point.reserved)
         for room in (self.room, *(window.room for window in self._windows)):
@@ -224,7 +224,7 @@ class Horizon:
 
     def start(self, holds: Sequence[Hold], end: float) -> None:
         """A job starts now and runs to `end` at most."""
-        self._started.append((0, end, holds))
+        self._started[id(holds)] = 0, end, holds
         self._expected = self._releases = None
         windows, room = self._windows, self.room
         for hold in holds:
@@ -238,7 +238,7 @@ class Horizon:
 
     def take_back(self, holds: Sequence[Hold], end: float) -> None:
         """A job that was to start now, and to run to `end` at most, does not. `holds`: the very ones that it had."""
-        self._started = [each for each in self._started if each[2] is not holds]
+        del self._started[id(holds)]
         self._expected = self._releases = None
         for hold in holds:
             self.room.give(hold)
@@ -255,7 +255,7 @@ class Horizon:
 
     def _all_releases(self) -> Releases:
         if self._releases is None:
-            held = self._held.ending(self._ending).joined(Held.of(self._started))
+            held = self._held.ending(self._ending).joined(Held.of(self._started.values()))
             self._releases = Releases(self._columns, held, self._now)
         return self._releases
 

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import numpy as np
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
@@ -190,8 +191,8 @@ class GivingWay:
         if job is not None:
             allowed &= ~self._rules_of(maker, market).outranking(job, view.partition.name)
         rule = reclaiming.judge(market, leaf, ask, may_go, self.walk.memo.queued.pool_of_node)
-        enough = self._payers(market).leave_enough(leaf, ask, maker.victims.leaf, maker.victims.charge)
-        mild = allowed & (enough | maker.victims.starts)
+        mild, some = allowed.copy(), np.flatnonzero(allowed & ~maker.victims.starts)
+        mild[some] = self._payers(market).leave_enough(leaf, ask, maker.victims.leaf[some], maker.victims.charge[some])
         found = maker.find(each, view, mild, reclaiming.mildly(market, leaf, ask, rule), self._kind("mildly", *kind))
         if found is None:
             found = maker.find(each, view, allowed, rule, number)
