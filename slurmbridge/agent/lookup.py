@@ -36,7 +36,8 @@ class Lookup:
             return known[1]
         asked = asyncio.get_running_loop().run_in_executor(self._pool, self._ask, peer.uid, peer.gid)
         try:
-            caller = await asyncio.wait_for(asked, WITHIN_S)
+            async with asyncio.timeout(WITHIN_S):
+                caller = await asked
         except TimeoutError:
             raise LookupError(f"the name service of {self._host} does not answer") from None
         if len(self._known) >= MOST_KEPT:

@@ -8,6 +8,7 @@ jobs would be taken and wait for ever, so the daemon is told to give up.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sys
 import time
@@ -139,16 +140,16 @@ class Planning:
     async def _rest(self) -> None:
         """As long as the cycle took, so that at most half a processor plans; longer while jobs come and none leaves."""
         await asyncio.sleep(min(self.last_cycle_s, REST_LIMIT_S))
-        try:
-            await asyncio.wait_for(self._hurry.wait(), min(PATIENCE * self.last_cycle_s, REST_LIMIT_S))
-        except TimeoutError:
-            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(PATIENCE * self.last_cycle_s, REST_LIMIT_S)):
+                await self._hurry.wait()
 
     async def _sleep(self) -> None:
         """Until something changed or a known time has come."""
         timeout = None if self._wake_at is None else max(0.0, self._wake_at - self._clock())
         try:
-            await asyncio.wait_for(self._wakeup.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await self._wakeup.wait()
         except TimeoutError:
             self._wake_at = None
 
@@ -238,7 +239,8 @@ class Planning:
             worker.stdin.close()
         if hung_up:
             try:
-                return await asyncio.wait_for(worker.wait(), END_S)
+                async with asyncio.timeout(END_S):
+                    return await worker.wait()
             except TimeoutError:
                 log.warning("event=planner.hung_up pid=%d", worker.pid)
         if worker.returncode is None:

@@ -38,7 +38,8 @@ async def started(command: Sequence[str], gone: asyncio.Event) -> AsyncIterator[
         async with asyncio.timeout(WITHIN_S):
             yield made
     finally:
-        await made.stop()
+        async with asyncio.timeout(WITHIN_S):
+            await made.stop()
         await asyncio.sleep(0.1)  # in which asyncio closes the pipes
 
 
@@ -81,3 +82,15 @@ def test_a_planner_that_started_once_is_started_again_whatever_comes(tmp_path: P
         return gone.is_set()
 
     assert not asyncio.run(run())
+
+
+def test_it_stops_whatever_has_just_come() -> None:
+    """Ended at many moments of a life in which planners come and go at once."""
+
+    async def run() -> None:
+        for moment in range(60):
+            async with started(("/bin/sh", "-c", "kill -9 $$"), asyncio.Event()) as made:
+                await asyncio.sleep(moment * 0.0005)
+            assert made._task is not None and made._task.done()
+
+    asyncio.run(run())
