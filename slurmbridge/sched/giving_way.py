@@ -41,7 +41,8 @@ ALL = -1
 MOST = 4096
 """Jobs that room is sought for in one cycle."""
 SERVED = 256
-"""Jobs that room is made for in one cycle: others see what came of it first. What ends calls for the next cycle."""
+"""Jobs that room is made for in one cycle, or runs ended for them: others see what came of it first. What ends calls for
+the next cycle."""
 MISSES = 8
 """A queue for whose first kinds of jobs so many searches found nothing is not looked at further in a cycle."""
 CONSOLIDATION_VICTIMS = 16
@@ -72,7 +73,7 @@ class GivingWay:
         self._failed: set[int] = set()  # group and partition
         self._served: set[int] = set()  # jobs for whom others are on their way out
         self._made: dict[int, int] = {}  # row -> for how many jobs of it room is made
-        self._looks = 0
+        self._looks = self._begun = 0  # searches; jobs that begin in the place of what would have started
         self._kinds: dict[object, int] = {}
         self._preemptable: dict[int, Preemptable] = {}  # by pool, ALL without pools
         self._payers_of: dict[int, Payers] = {}  # by pool
@@ -104,7 +105,8 @@ class GivingWay:
     def _goes_on(self) -> bool:
         """Whether one more search is within the bounds of a cycle."""
         self._looks += 1
-        return self._looks <= MOST and sum(self._made.values()) < SERVED
+        served = sum(self._made.values()) + self._begun
+        return self._looks <= MOST and max(served, len(self.ways.evictions)) < SERVED
 
     def _skip(self, place: int) -> bool:
         """Only entries that nothing but missing room stopped are worth a look."""
@@ -355,6 +357,7 @@ class GivingWay:
                 self._changed(victim.running.job, victim.running.holds)
         if not runs and self.walk.begin(place, functools.partial(self._laid_out.start_at, holds=found.placement.holds)):
             maker.taken(found)
+            self._begun += 1
             self._changed(each.job, found.placement.holds)
             return
         start = maker.take(found, each, view)
