@@ -15,8 +15,8 @@ from slurmbridge.commands import effects as fx
 from slurmbridge.commands.table import find
 from slurmbridge.daemon.controller import Controller
 from slurmbridge.daemon.fleet import Source
-from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.learned import UserRecord
+from slurmbridge.daemon.memory import Memory
 from slurmbridge.daemon.names import Names
 from slurmbridge.daemon.plans import Plans
 from slurmbridge.lang.site_file import read_site, with_site
