@@ -26,7 +26,13 @@ from tests.runtime.kube.paper import Paper, paper_cluster
 from tests.supervisor.pods import PROGRAM
 
 PATIENCE_S = 60.0
-SITE = "defaults: {image: base, supervisorImage: brings}\n"
+SITE = """
+defaults:
+  image: base
+  supervisorImage: brings
+  volumes: [{{name: work, hostPath: {{path: {work}}}}}]
+  volumeMounts: [{{name: work, mountPath: {work}}}]
+"""  # `work` is the same folder in all pods, which are processes here
 
 
 def until(true: Callable[[], Any], what: str = "") -> Any:
@@ -104,7 +110,7 @@ class Installation:
         self.work = folder / "work"
         self.work.mkdir()
         self.site = folder / "site.yaml"
-        self.site.write_text(SITE)
+        self.site.write_text(SITE.format(work=self.work))
         self._words = ["--kube", "--kubeconfig", str(kubeconfig), "--site", str(self.site), "--state", str(self.state)]
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
