@@ -149,6 +149,7 @@ def test_who_asks_for_many_names_fills_no_memory(monkeypatch: pytest.MonkeyPatch
         assert all(len(str(key)) < 100 for key in kept)
 
 
+@pytest.mark.slow
 def test_what_waits_for_a_daemon_is_bounded_by_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near, "of_socket", lambda sock: Peer(uid=1001, gid=1001))
     monkeypatch.setattr(crowd, "MAX_BYTES", 300_000)

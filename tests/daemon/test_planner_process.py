@@ -14,6 +14,8 @@ from slurmbridge.daemon import planning
 from slurmbridge.daemon.planning import WORKER, Planning
 from tests.daemon.controlled import Site
 
+pytestmark = pytest.mark.slow
+
 WITHIN_S = 30.0
 
 

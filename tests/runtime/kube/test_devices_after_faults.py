@@ -12,6 +12,8 @@ from slurmbridge.runtime.protocol import Ended, RunKey
 from tests.runtime.kube.paper_devices import DeviceBench, run
 from tests.runtime.kube.test_runtime import TICK_S
 
+pytestmark = pytest.mark.slow
+
 
 def test_who_deletes_a_holder_ends_its_sharers_before_anybody_else_has_the_device() -> None:
     async def rule(bench: DeviceBench) -> None:

@@ -29,6 +29,8 @@ from slurmbridge.wire.client import Decoder, frame
 from tests.runtime.contract import CONFIG, Contract, launch_of
 from tests.runtime.kube.paper import Paper, paper_cluster
 
+pytestmark = pytest.mark.slow
+
 RULES = [name for name, rule in inspect.getmembers(Contract, inspect.isfunction) if name.startswith("test_")]
 SITE = PodSite(instance="t", namespace="jobs", daemon="ctl:1", supervisor_image="sb", grace_s=1)
 TICK_S = 0.02
