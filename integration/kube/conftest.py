@@ -25,7 +25,7 @@ def api(cluster: Cluster) -> Iterator[Api]:
 @pytest.fixture(scope="session")
 def commands() -> None:
     if not (BIN / "sbatch").exists():
-        pytest.skip("the commands are not installed beside this Python")
+        pytest.fail("the commands are not installed beside this Python: run `make integration`, or scenario")
 
 
 @pytest.fixture(scope="session")
