@@ -11,6 +11,7 @@ import msgspec
 
 from slurmbridge.daemon.enrolment import KEY_FILE, PIN_FILE
 from slurmbridge.errors import ConfigError
+from slurmbridge.supervisor import pinned
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,10 +22,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 def load(folder: str) -> Credentials:
     """ConfigError: they are not there, are none, or others can read the key."""
     path = os.path.join(folder, KEY_FILE)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context = pinned.context()
     try:
         status = os.stat(path)
         closed = 0o037 if status.st_gid == os.getegid() else 0o077  # a volume of Kubernetes may be our group's

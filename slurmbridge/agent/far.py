@@ -11,9 +11,9 @@ from typing import Protocol
 
 from slurmbridge.agent.credentials import Credentials
 from slurmbridge.daemon.certificate import hash_of
-from slurmbridge.daemon.threshold import keep_alive
 from slurmbridge.daemon.tls import Tls
 from slurmbridge.errors import ProtocolError
+from slurmbridge.supervisor.pinned import keep_alive
 from slurmbridge.wire import agent as wire
 from slurmbridge.wire.client import Decoder, frame
 

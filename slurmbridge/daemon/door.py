@@ -17,10 +17,11 @@ from collections.abc import Awaitable, Callable
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.daemon.server import Connection, Service
-from slurmbridge.daemon.threshold import HalfOpen, Told, keep_alive, listen
+from slurmbridge.daemon.threshold import HalfOpen, Told, listen
 from slurmbridge.daemon.tls import Tls
 from slurmbridge.errors import BridgeError
 from slurmbridge.model.run import RunKey
+from slurmbridge.supervisor.pinned import keep_alive
 from slurmbridge.wire import supervisor as wire
 
 log = logging.getLogger(__name__)

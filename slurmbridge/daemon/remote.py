@@ -21,10 +21,11 @@ from slurmbridge.daemon.enrolment import Agent, Enrolled
 from slurmbridge.daemon.lane import Lane
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.daemon.server import Connection, Service
-from slurmbridge.daemon.threshold import HalfOpen, Told, keep_alive, listen
+from slurmbridge.daemon.threshold import HalfOpen, Told, listen
 from slurmbridge.daemon.tls import Tls
 from slurmbridge.daemon.tokens import Token, Tokens
 from slurmbridge.errors import ConfigError
+from slurmbridge.supervisor.pinned import keep_alive
 from slurmbridge.wire import agent as wire
 from slurmbridge.wire.client import frame, unpack
 
@@ -189,8 +190,7 @@ class Knock(asyncio.Protocol):
         if isinstance(oldest, Knock):  # not this one: users of a login node must not keep its agent out
             oldest.give_way()
         self._remote.half_open.came(self.address, self)
-        sock = transport.get_extra_info("socket")
-        keep_alive(sock)
+        keep_alive(transport.get_extra_info("socket"))
         self._timer = asyncio.get_running_loop().call_later(PROVED_S, self._refuse, "it did not say who it is in time")
 
     def shaken(self, der: bytes | None) -> None:

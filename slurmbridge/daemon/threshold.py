@@ -21,18 +21,6 @@ BACKLOG, AT_ONCE = 1024, 32
 """Connections that the kernel keeps, and that are taken from it before one of them is looked at and too many are cut: each is
 a file from then on."""
 
-KEEPALIVE = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10), (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000),
-)  # fmt: skip
-"""Who is gone without a word is noticed after a minute."""
-
-
-def keep_alive(sock: socket.socket) -> None:
-    for level, option, value in KEEPALIVE:
-        sock.setsockopt(level, option, value)
-
 
 class HalfOpen:
     """By address, in the order in which they came."""

@@ -12,10 +12,11 @@ import os
 import socket
 from typing import Any, NamedTuple
 
+from slurmbridge.supervisor import pinned
 from slurmbridge.supervisor.kernel import boottime
 from slurmbridge.supervisor.loop import Loop
 from slurmbridge.supervisor.pod_names import Names
-from slurmbridge.supervisor.pod_relay import Relay, context
+from slurmbridge.supervisor.pod_relay import Relay
 from slurmbridge.supervisor.pod_space import PodSpace, say
 from slurmbridge.wire import supervisor as wire
 from slurmbridge.wire.client import frame
@@ -46,7 +47,7 @@ class Gate:
     def __init__(self, loop: Loop, space: PodSpace, who: Who) -> None:
         self.loop, self.who = loop, who
         self.names = Names(loop, space, who.host, who.port)
-        self.tls = context()
+        self.tls = pinned.context()
         self._said = ""
         self._relays: set[Relay] = set()
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from slurmbridge.supervisor.kernel import boottime
 from slurmbridge.supervisor.loop import IN, OUT, Timer
+from slurmbridge.supervisor.pinned import keep_alive
 from slurmbridge.supervisor.pod_names import Address
 from slurmbridge.wire.supervisor import SUPERVISOR
 
@@ -28,21 +29,6 @@ CONNECT_S = 10.0
 CHUNK = 1 << 16
 ENOUGH = 1 << 18
 """Bytes that wait for one side before the other is read no more."""
-KEEPALIVE = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10), (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-)  # fmt: skip
-"""A daemon that is gone without a word is noticed after a minute."""
-
-
-def context() -> ssl.SSLContext:
-    """Trusts nobody's signature: the certificate itself is compared."""
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    tls.check_hostname = False
-    tls.verify_mode = ssl.CERT_NONE
-    tls.minimum_version = ssl.TLSVersion.TLSv1_3
-    return tls
 
 
 class Relay:
@@ -85,8 +71,7 @@ class Relay:
         self._to_far, self._to_near = bytearray(), bytearray()
         try:
             self._far = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
-            for level, option, value in KEEPALIVE:
-                self._far.setsockopt(level, option, value)
+            keep_alive(self._far)
             number = self._far.connect_ex(address)
         except OSError as error:
             number = error.errno or errno.EIO

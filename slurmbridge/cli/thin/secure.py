@@ -18,6 +18,7 @@ import ssl
 import sys
 from typing import NoReturn
 
+from slurmbridge.supervisor import pinned
 from slurmbridge.wire.agent import MAX_TOKEN, NO, TOKEN, VERSION, WELCOME
 from slurmbridge.wire.client import frame, pack
 
@@ -27,11 +28,6 @@ CONNECT_S = 8.0
 CHUNK = 1 << 16
 ENOUGH = 1 << 18
 """Bytes that wait for one side before the other is read no more."""
-KEEPALIVE = (
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10), (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000), (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
-)  # fmt: skip
 
 
 class Unusable(Exception):
@@ -87,17 +83,13 @@ def token(entries: list[bytes]) -> tuple[str, str, str]:
 
 def connect(host: str, port: int, pin: str, name: str, secret: str) -> ssl.SSLSocket:
     """Proved on both sides. OSError, Unusable."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # the certificate itself is compared
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
         plain = socket.create_connection((host, port), CONNECT_S)
     except OSError as fault:  # for a command a daemon that is away is one that may come back
         raise ConnectionRefusedError(errno.ECONNREFUSED, fault.strerror or str(fault)) from fault
     try:
-        for level, option, value in KEEPALIVE:
-            plain.setsockopt(level, option, value)
-        far = context.wrap_socket(plain)
+        pinned.keep_alive(plain)
+        far = pinned.context().wrap_socket(plain)
     except OSError as fault:
         plain.close()
         raise ConnectionRefusedError(errno.ECONNREFUSED, str(fault)) from fault
