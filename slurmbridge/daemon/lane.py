@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from slurmbridge.daemon.asserted import judge
 from slurmbridge.daemon.enrolment import Agent
+from slurmbridge.daemon.layered import Layered
 from slurmbridge.daemon.peer import LinkCut
 from slurmbridge.daemon.server import Connection, Service
 from slurmbridge.daemon.threshold import Told
@@ -89,13 +90,12 @@ class Lane(asyncio.Protocol):
             self._stream.cut()
 
 
-class Stream(asyncio.Transport):
+class Stream(Layered):
     """One caller. It ends with E on both sides, or with the connection."""
 
     def __init__(self, lane: Lane) -> None:
-        super().__init__()
-        self._lane, self._outer = lane, lane.transport
-        self.protocol: asyncio.Protocol = asyncio.Protocol()
+        super().__init__(lane.transport, asyncio.Protocol())
+        self._lane = lane
         self._has_closed = self._has_heard_all = self._is_lost = False
 
     # ---- the agent's side
@@ -137,9 +137,6 @@ class Stream(asyncio.Transport):
         if data and not self._has_closed:
             self._outer.write(wire.data(bytes(data)))
 
-    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
-        self.write(b"".join(list_of_data))
-
     def close(self) -> None:
         """After all that was written."""
         if not self._has_closed:
@@ -155,12 +152,6 @@ class Stream(asyncio.Transport):
     def is_closing(self) -> bool:
         return self._has_closed or self._outer.is_closing()
 
-    def get_write_buffer_size(self) -> int:
-        return self._outer.get_write_buffer_size()
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._outer.set_write_buffer_limits(high, low)
-
     def pause_reading(self) -> None:
         if not self._has_closed:
             self._outer.pause_reading()
@@ -170,16 +161,3 @@ class Stream(asyncio.Transport):
 
     def is_reading(self) -> bool:
         return self._outer.is_reading()
-
-    def can_write_eof(self) -> bool:
-        return False
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._outer.get_extra_info(name, default)
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, asyncio.Protocol)
-        self.protocol = protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self.protocol

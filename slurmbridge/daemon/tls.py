@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
+
+from slurmbridge.daemon.layered import Layered
 
 READ = 1 << 16
 MOST_OF_ITS_OWN = 1 << 20
@@ -137,20 +139,17 @@ class Tls(asyncio.Protocol):
         return len(data)
 
 
-class Inside(asyncio.Transport):
+class Inside(Layered):
     """What the protocol inside writes to."""
 
     def __init__(self, tls: Tls, outer: asyncio.Transport, protocol: asyncio.Protocol) -> None:
-        super().__init__()
-        self._tls, self._outer, self.protocol = tls, outer, protocol
+        super().__init__(outer, protocol)
+        self._tls = tls
         self._is_reading = True
 
     def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
         if data:
             self._tls.send(bytes(data))
-
-    def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview[Any]]) -> None:
-        self.write(b"".join(list_of_data))
 
     def close(self) -> None:
         self._tls.close()
@@ -160,12 +159,6 @@ class Inside(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self._outer.is_closing()
-
-    def get_write_buffer_size(self) -> int:
-        return self._outer.get_write_buffer_size()
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._outer.set_write_buffer_limits(high, low)
 
     def pause_reading(self) -> None:
         if self._is_reading:
@@ -183,16 +176,3 @@ class Inside(asyncio.Transport):
 
     def is_reading(self) -> bool:
         return self._is_reading
-
-    def can_write_eof(self) -> bool:
-        return False
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return self._outer.get_extra_info(name, default)
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, asyncio.Protocol)
-        self.protocol = protocol
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self.protocol
