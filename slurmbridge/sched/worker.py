@@ -55,25 +55,24 @@ class Planner:
                 return frames.SharesAnswer(shares=standings(self._snapshot, self._memo, self._planned_at))
 
 
-def _read(source: BinaryIO, size: int) -> bytes | None:
-    data = bytearray()
-    while len(data) < size:
-        part = source.read(size - len(data))
-        if not part:
-            return None
-        data += part
-    return bytes(data)
+def _body(source: BinaryIO) -> bytes | None:
+    """Of the next request; None: the input has ended. A buffered source gives less than is asked for only at its end."""
+    header = source.read(frames.HEADER.size)
+    if len(header) < frames.HEADER.size:
+        return None
+    length = frames.frame_length(header)
+    body = source.read(length)
+    return body if len(body) == length else None
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until the input ends. A request that breaks the planner gets a failure, and the state starts anew."""
     planner = Planner()
-    while (header := _read(source, frames.HEADER.size)) is not None:
-        body = _read(source, frames.frame_length(header))
-        if body is None:
-            return
+    while (body := _body(source)) is not None:
         try:
-            answer = planner.answer(frames.decode_request(body))
+            request = frames.decode_request(body)
+            del body  # as large as all records, where all are told
+            answer = planner.answer(request)
         except Exception:  # the border of a process: whatever broke is reported to the daemon, which sends all anew
             answer = frames.Failure(text=traceback.format_exc())
             planner = Planner()
