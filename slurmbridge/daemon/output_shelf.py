@@ -1,7 +1,7 @@
 """Output of jobs on the daemon's disk: a folder per job, a file per stream, and beside it what the stream is.
 
     FOLDER/JOB/RESTARTS.RANK.STREAM        the bytes
-    FOLDER/JOB/RESTARTS.RANK.STREAM.json   {"what", "path", "epoch", "full", "over", "uid"}
+    FOLDER/JOB/RESTARTS.RANK.STREAM.json   what it is (`output_note`)
 
 What comes at an offset is written there, so that the same piece may come twice. Nothing is synchronised to the disk while a
 run goes on, as its supervisor has all of it still and sends again what is not here; the end of a stream is, before it is
@@ -11,7 +11,6 @@ told. Blocks: for a thread of its own.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import shutil
@@ -21,10 +20,11 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from slurmbridge.daemon import output_note
+from slurmbridge.daemon.output_note import ENDING, Note
 from slurmbridge.daemon.output_yield import kept_jobs, to_go
 from slurmbridge.model.kept import KeptFile
 from slurmbridge.model.run import RunKey
-from slurmbridge.spool.claim import write_file
 from slurmbridge.wire.supervisor import Output
 
 log = logging.getLogger(__name__)
@@ -201,8 +201,8 @@ class Shelf:
                 os.close(fd)
 
     def _note(self, job_id: int, name: str, stream: _Stream, *, sync: bool = False) -> None:
-        said = _Said(stream.what, stream.path, stream.epoch, stream.full, stream.over, stream.uid)
-        write_file(self._of(job_id, f"{name}.json"), json.dumps(msgspec.to_builtins(said)).encode(), sync=sync)
+        note = Note(stream.what, stream.path, stream.epoch, stream.full, stream.over, stream.uid)
+        output_note.write(self._of(job_id, name), note, sync=sync)
 
     # ---- what is there
 
@@ -269,7 +269,7 @@ class Shelf:
 
     def _drop(self, job_id: int, job: _Job, name: str) -> None:
         job.total -= job.streams.pop(name).stored
-        for path in (self._of(job_id, name), self._of(job_id, f"{name}.json")):
+        for path in (self._of(job_id, name), self._of(job_id, name + ENDING)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
@@ -291,29 +291,16 @@ class Shelf:
         except FileNotFoundError:
             return job
         for name in names:
-            if name.endswith(".json") or not name.replace(".", "").isdecimal():
+            if not name.replace(".", "").isdecimal():
                 continue
-            try:
-                with open(self._of(job_id, f"{name}.json"), "rb") as file:
-                    said = msgspec.convert(json.load(file), _Said)
-            except (OSError, ValueError):  # it was just begun when the machine failed
-                said = _Said()
-            stream = _Stream(said.what, said.path, said.epoch, said.uid)
-            stream.full, stream.over = said.full, said.over
+            note = output_note.read(self._of(job_id, name)) or Note()
+            stream = _Stream(note.what, note.path, note.epoch, note.uid)
+            stream.full, stream.over = note.full, note.over
             stream.stored = os.stat(self._of(job_id, name)).st_size
             stream.size = 0 if stream.full else stream.stored  # what comes at last says how far a full one is
             job.streams[name] = stream
             job.total += stream.stored
         return job
-
-
-class _Said(msgspec.Struct, frozen=True):
-    what: str = "stdout"
-    path: str = ""
-    epoch: str = ""
-    full: bool = False
-    over: bool = False
-    uid: int = -1
 
 
 BEYOND = "output of this job beyond {} MiB is not kept"

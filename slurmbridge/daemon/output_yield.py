@@ -6,12 +6,14 @@ who has second most, and no job that still writes loses anything.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
+
+from slurmbridge.daemon import output_note
+from slurmbridge.daemon.output_note import ENDING
 
 
 class KeptJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,13 +40,9 @@ def _job(folder: str, job_id: int) -> KeptJob:
     for each in os.scandir(folder):
         status = each.stat(follow_symlinks=False)
         size, last = size + status.st_size, max(last, status.st_mtime)
-        if each.name.endswith(".json"):
-            try:
-                with open(each.path, "rb") as file:
-                    said = json.load(file)
-                uid, is_over = int(said.get("uid", -1)), is_over and bool(said.get("over"))
-            except (OSError, ValueError, TypeError, AttributeError):  # just begun when the machine failed
-                continue
+        note = output_note.read(each.path.removesuffix(ENDING)) if each.name.endswith(ENDING) else None
+        if note is not None:
+            uid, is_over = note.uid, is_over and note.over
     return KeptJob(job_id=job_id, uid=uid, size=size, last=last, is_over=is_over)
 
 
