@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from slurmbridge.daemon.learned import Learned, UserRecord
-from slurmbridge.wire.agent import HIGHEST_ID
+from slurmbridge.wire.agent import read_id
 
 Key = TypeVar("Key")
 Found = TypeVar("Found")
@@ -66,7 +66,7 @@ class Names:
         uid = self.native_id(name)
         if uid is None:
             uid = self.learned.user_id(name)
-        return uid if uid is not None else _number(name)
+        return uid if uid is not None else read_id(name)
 
     def native_id(self, name: str) -> int | None:
         """As this machine itself knows it."""
@@ -112,7 +112,7 @@ class Names:
         try:
             return grp.getgrnam(name).gr_gid
         except KeyError:
-            return _number(name)
+            return read_id(name)
 
     def groups(self, user: str, gid: int) -> tuple[int, ...]:
         """All group ids of a user, the primary one included."""
@@ -134,13 +134,6 @@ class Names:
         if self.native_id(user) is None:
             return tuple(self.learned.groups(record.name).values())
         return tuple(self.group_name(gid) for gid in self.groups(record.name, record.gid))
-
-
-def _number(word: str) -> int | None:
-    """An id that is written out; None: it is none."""
-    if not word.isascii() or not word.isdecimal() or len(word) > 10 or int(word) > HIGHEST_ID:
-        return None
-    return int(word)
 
 
 def _keep(answers: dict[Key, Found], key: Key, found: Found) -> None:

@@ -19,10 +19,9 @@ from slurmbridge.commands.effects import Alter, AlterOutcome, Call
 from slurmbridge.daemon.memory import Memory
 from slurmbridge.errors import ConfigError, SlurmErrno
 from slurmbridge.spool.claim import write_file
+from slurmbridge.wire.agent import TOKEN_FORM
 
 FILE = "tokens.json"
-FORM = "slurmbridge-1"
-"""First word of a token as it is printed: FORM.PIN.ID.SECRET"""
 MOST_OF_ONE = 16
 LONGEST_DAYS = 365
 DAY_S = 86_400
@@ -98,7 +97,7 @@ class Tokens:
         self._known[name] = Token(
             id=name, hash=hashlib.sha256(secret.encode()).hexdigest(), uid=call.uid, made=now, until=until
         )
-        return await self._keep(f"{FORM}.{self._pin}.{name}.{secret}")
+        return await self._keep(f"{TOKEN_FORM}.{self._pin}.{name}.{secret}")
 
     async def _keep(self, detail: str) -> AlterOutcome:
         """Answered when it is on the disk."""

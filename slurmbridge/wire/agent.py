@@ -27,6 +27,8 @@ VERSION = b"1"
 WELCOME, NO, CALLER, DATA, END, TOKEN = b"W", b"N", b"A", b"D", b"E", b"U"
 MAX_TOKEN = 1024
 """Bytes of U."""
+TOKEN_FORM = "slurmbridge-1"
+"""First word of a token as it is printed: FORM.PIN.ID.SECRET, PIN the hash of the daemon's certificate."""
 CHUNK = 1 << 18
 """Bytes of one D at most."""
 MAX_FRAME = (1 << 18) + (1 << 16)
@@ -74,10 +76,18 @@ def decode_caller(payload: bytes) -> Caller:
     )
 
 
-def _number(word: str) -> int:
+def read_id(word: str) -> int | None:
+    """A uid or gid that is written out; None: it is none."""
     if not word.isascii() or not word.isdecimal() or len(word) > 10 or int(word) > HIGHEST_ID:
-        raise ValueError("a number that is no id")
+        return None
     return int(word)
+
+
+def _number(word: str) -> int:
+    found = read_id(word)
+    if found is None:
+        raise ValueError("a number that is no id")
+    return found
 
 
 def is_name(word: str) -> bool:

@@ -29,7 +29,7 @@ async def made(there: LoginNode, uid: int = 1001, days: int = 5) -> tuple[str, s
     outcome = await there.tokens.alter(caller(uid), Alter(kind="token", verb="create", fields=(("days", days),)))
     assert outcome.errno is None, outcome
     form, pin, name, secret = outcome.detail.split(".")
-    assert form == tokens.FORM and len(pin) == 64 and len(secret) == 64
+    assert form == wire.TOKEN_FORM and len(pin) == 64 and len(secret) == 64
     return name, secret
 
 

@@ -19,10 +19,9 @@ import sys
 from typing import NoReturn
 
 from slurmbridge.supervisor import pinned
-from slurmbridge.wire.agent import MAX_TOKEN, NO, TOKEN, VERSION, WELCOME
+from slurmbridge.wire.agent import MAX_TOKEN, NO, TOKEN, TOKEN_FORM, VERSION, WELCOME
 from slurmbridge.wire.client import frame, pack
 
-FORM = "slurmbridge-1"
 HOW = "make one with `slurmbridge token` on a login node or at the daemon's host, and keep it there with mode 0600"
 CONNECT_S = 8.0
 CHUNK = 1 << 16
@@ -76,7 +75,7 @@ def token(entries: list[bytes]) -> tuple[str, str, str]:
     if status.st_mode & 0o077 or status.st_uid != os.geteuid():
         raise Unusable(f"the token {shown} is not yours alone: {HOW}")
     form, *parts = text.split(".")
-    if form != FORM or len(parts) != 3 or not all(re.fullmatch("[0-9a-f]{8,128}", part) for part in parts):
+    if form != TOKEN_FORM or len(parts) != 3 or not all(re.fullmatch("[0-9a-f]{8,128}", part) for part in parts):
         raise Unusable(f"{shown} is no token: {HOW}")
     return parts[0], parts[1], parts[2]
 
