@@ -17,11 +17,10 @@ from collections.abc import Awaitable, Callable
 from slurmbridge.daemon.jobtable import holds_resources
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.daemon.server import Connection, Service
-from slurmbridge.daemon.threshold import HalfOpen, Told, listen
+from slurmbridge.daemon.threshold import TOO_MANY, HalfOpen, Told, Unproved, listen
 from slurmbridge.daemon.tls import Tls
 from slurmbridge.errors import BridgeError
 from slurmbridge.model.run import RunKey
-from slurmbridge.supervisor.pinned import keep_alive
 from slurmbridge.wire import supervisor as wire
 
 log = logging.getLogger(__name__)
@@ -117,40 +116,22 @@ class Commands(Connection):
             self._transport.close()
 
 
-class Knock(asyncio.Protocol):
-    """A connection of somebody who has proved nothing yet."""
+class Knock(Unproved):
+    """What says an opening in time, or is refused."""
 
     def __init__(self, door: Door) -> None:
+        super().__init__(door.half_open)
         self._door, self._said = door, bytearray()
-        self._timer: asyncio.TimerHandle | None = None
-        self.address = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        name = transport.get_extra_info("peername")
-        address = str(name[0]) if name else ""
-        if not self._door.half_open.may_knock(address):
-            self.address = address
-            self._door.refuse(self, "too many connections that prove nothing")
-            return
-        self.address = address
-        self._door.half_open.came(address, self)
-        keep_alive(transport.get_extra_info("socket"))
-        self._timer = asyncio.get_running_loop().call_later(OPENING_S, self._too_late)
+        super().connection_made(transport)
+        if self._half_open.may_knock(self.address):
+            self.wait(OPENING_S)
+        else:
+            self.refuse(TOO_MANY)
 
-    def leave(self) -> None:
-        """It is no longer half-open."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._door.half_open.went(self.address, self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.leave()
-
-    def _too_late(self) -> None:
-        self._door.refuse(self, "it did not say who it is in time")
+    def refuse(self, why: str) -> None:
+        self._door.refuse(self, why)
 
     def data_received(self, data: bytes) -> None:
         self._said += data
@@ -158,7 +139,7 @@ class Knock(asyncio.Protocol):
             return
         size = int.from_bytes(self._said[:4], "big")
         if not 1 <= size <= wire.MAX_OPENING:
-            self._door.refuse(self, "it does not speak as pods do")
+            self.refuse("it does not speak as pods do")
             return
         if len(self._said) < 4 + size:
             return
@@ -171,6 +152,6 @@ class Knock(asyncio.Protocol):
                 raise ValueError("another frame")
             opening = wire.decode_opening(frame[1:])
         except (ValueError, RecursionError):
-            self._door.refuse(self, "it does not speak as pods do")
+            self.refuse("it does not speak as pods do")
             return
         self._door.opened(self, opening, first)

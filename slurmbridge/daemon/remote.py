@@ -21,11 +21,10 @@ from slurmbridge.daemon.enrolment import Agent, Enrolled
 from slurmbridge.daemon.lane import Lane
 from slurmbridge.daemon.peer import Peer
 from slurmbridge.daemon.server import Connection, Service
-from slurmbridge.daemon.threshold import HalfOpen, Told, listen
+from slurmbridge.daemon.threshold import TOO_MANY, HalfOpen, Told, Unproved, listen
 from slurmbridge.daemon.tls import Tls
 from slurmbridge.daemon.tokens import Token, Tokens
 from slurmbridge.errors import ConfigError
-from slurmbridge.supervisor.pinned import keep_alive
 from slurmbridge.wire import agent as wire
 from slurmbridge.wire.client import frame, unpack
 
@@ -171,27 +170,21 @@ class Guest(Connection):
         super().connection_lost(exc)
 
 
-class Knock(asyncio.Protocol):
-    """A connection of somebody who has proved nothing yet."""
+class Knock(Unproved):
+    """What shows a certificate or a token in time, or is refused."""
 
     def __init__(self, remote: Remote) -> None:
+        super().__init__(remote.half_open)
         self._said = bytearray()
         self._remote = remote
         self._is_refused = False
-        self._timer: asyncio.TimerHandle | None = None
-        self.address = ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        name = transport.get_extra_info("peername")
-        self.address = str(name[0]) if name else ""
-        oldest = self._remote.half_open.in_the_way(self.address)
+        super().connection_made(transport)
+        oldest = self._half_open.in_the_way(self.address)
         if isinstance(oldest, Knock):  # not this one: users of a login node must not keep its agent out
             oldest.give_way()
-        self._remote.half_open.came(self.address, self)
-        keep_alive(transport.get_extra_info("socket"))
-        self._timer = asyncio.get_running_loop().call_later(PROVED_S, self._refuse, "it did not say who it is in time")
+        self.wait(PROVED_S)
 
     def shaken(self, der: bytes | None) -> None:
         if der is None:
@@ -200,9 +193,9 @@ class Knock(asyncio.Protocol):
         if agent is None:
             self._no("this agent is not enrolled any more")
         else:
-            self._leave()
+            self.leave()
             if not self._remote.admit(agent, self.transport):
-                self._refuse("this agent has too many connections")  # not a No: it may come again in a moment
+                self.refuse("this agent has too many connections")  # not a No: it may come again in a moment
 
     def failed(self, reason: str) -> None:
         if self._timer is not None:
@@ -230,24 +223,14 @@ class Knock(asyncio.Protocol):
             self._is_refused = True  # later: whoever tries tokens tries few
             asyncio.get_running_loop().call_later(GUESS_S, self._no, why)
             return
-        self._leave()
+        self.leave()
         if not self._remote.admit_user(token, self.transport, first):
             self._no("nobody of this token's uid is known here")
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
-        """It is no longer half-open."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-            self._remote.half_open.went(self.address, self)
-
     def give_way(self) -> None:
         """There are too many of them, and this is the one that has taken longest."""
-        self._leave()
-        self._refuse("too many connections that prove nothing")
+        self.leave()
+        self.refuse(TOO_MANY)
 
     def _no(self, why: str) -> None:
         self._remote.told.say("event=remote.refused address=%s reason=%r", self.address, why)
@@ -256,6 +239,6 @@ class Knock(asyncio.Protocol):
         self.transport.write(frame(wire.NO, why.encode()))
         self.transport.close()
 
-    def _refuse(self, why: str) -> None:
+    def refuse(self, why: str) -> None:
         self._remote.told.say("event=remote.refused address=%s reason=%r", self.address, why)
         self.transport.abort()

@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Callable
 
 from slurmbridge.daemon.crowd import part_of_the_files
+from slurmbridge.supervisor.pinned import keep_alive
 
+TOO_MANY = "too many connections that prove nothing"
 MOST, MOST_OF_ONE = 2048, 256
 """Half-open connections, in all and from one address: nodes may share one, and gangs begin at once."""
 TOLD, TOLD_EACH_S = 20, 60.0
@@ -50,6 +52,42 @@ class HalfOpen:
         del self._there[address][who]
         if not self._count[address]:
             del self._count[address], self._there[address]
+
+
+class Unproved(asyncio.Protocol):
+    """A connection of somebody who has proved nothing yet."""
+
+    def __init__(self, half_open: HalfOpen) -> None:
+        self._half_open = half_open
+        self._timer: asyncio.TimerHandle | None = None
+        self.address = ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Where it is from; what is done about it is for the door to say."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        name = transport.get_extra_info("peername")
+        self.address = str(name[0]) if name else ""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.leave()
+
+    def refuse(self, why: str) -> None:
+        """Cut it, and say so in the log."""
+        raise NotImplementedError
+
+    def wait(self, seconds: float) -> None:
+        """It is half-open from here on, for so long at most."""
+        self._half_open.came(self.address, self)
+        keep_alive(self.transport.get_extra_info("socket"))
+        self._timer = asyncio.get_running_loop().call_later(seconds, self.refuse, "it did not say who it is in time")
+
+    def leave(self) -> None:
+        """It is no longer half-open."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self._half_open.went(self.address, self)
 
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.Protocol]) -> asyncio.Server:
