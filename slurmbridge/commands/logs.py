@@ -23,9 +23,11 @@ from slurmbridge.fields.text import filename_values, stdio_path
 from slurmbridge.manifest.pod_output import unshared
 from slurmbridge.model.job import Job
 from slurmbridge.model.kept import KeptFile, KeptPart
+from slurmbridge.wire.supervisor import OF_STDERR as STDERR
+from slurmbridge.wire.supervisor import OF_STDOUT as STDOUT
+from slurmbridge.wire.supervisor import OF_STEP as STEP
 
 USAGE = "slurmbridge: error: usage: slurmbridge logs [--follow] [--stderr] [--file PATH] JOB[_TASK]\n"
-STDOUT, STDERR, STEP = "stdout", "stderr", "step"
 PART = 1 << 18
 """Bytes that are shown at once."""
 WAIT_S = 2.0
@@ -118,8 +120,6 @@ def _where(site: Site, job: Job, wish: Wish) -> Generator[Effect, Any, dict[str,
         "kept": bool(wish.path) or _is_kept(site, job, part),
         "begun": not job.is_pending,
         "over": is_over(site, job),
-        "restarts": job.restarts,
-        "appends": job.spec.open_mode == "append",
     }
 
 

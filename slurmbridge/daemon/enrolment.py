@@ -28,7 +28,6 @@ FOLDER = "agents"
 KEY_FILE, PIN_FILE = "agent.pem", "daemon.pin"
 """In the folder of an agent."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
-LONGEST_DAYS = 3650
 NOT_THE_FOLDERS = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR)
 """Faults of a look at it that say nothing of what is there."""
 

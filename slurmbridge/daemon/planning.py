@@ -44,9 +44,7 @@ class _Estimate:
 
 
 class Planning:
-    """Runs cycles while there is something new."""
-
-    """`give_up` is called once, when it is clear that the planner never starts."""
+    """Runs cycles while there is something new. `give_up` is called once, when it is clear that the planner never starts."""
 
     def __init__(
         self, clock: Callable[[], float], give_up: Callable[[], None], command: Sequence[str] = WORKER

@@ -108,7 +108,6 @@ def test_a_file_is_shared_below_a_mount_of_somebody_elses_volume(
         where = json.loads((await site.run(f"slurmbridge where {job}")).out)
         assert where == {
             "job": str(job), "path": f"/home/alice/slurm-{job}.out", "kept": is_kept, "begun": True, "over": False,
-            "restarts": 0, "appends": False,
         }  # fmt: skip
         shown = (await site.run(f"scontrol show job {job}")).out
         assert f"StdOut=/home/alice/slurm-{job}.out" in shown
