@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 
 import pytest
 from click.testing import CliRunner
@@ -71,3 +72,5 @@ def test_the_benchmark_prints_the_keys_that_scripts_read(scenario: str) -> None:
         "scenario", "full_cycle_s", "steady_cycle_s", "peak_rss_mib", "starts", "evictions", "moves", "reservations",
     }  # fmt: skip
     assert wanted <= set(found) and found["scenario"] == scenario
+    mine = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    assert 10 < found["peak_rss_mib"] < mine, "of a planner's process, which has less loaded than this one"

@@ -60,6 +60,7 @@ class Planned:
     def __init__(self, world: World) -> None:
         self.world, self.now = world, NOW
         self.snapshot, self.memo = Snapshot.empty(), Memo.empty()
+        self.requests: list[bytes] = []  # since the last full cycle, and that one
         self._plan = Plan(version=0)  # the last one, not carried out yet
         self._draw = random.Random("changes")
         self._coming = list(reversed(world.more))
@@ -74,6 +75,7 @@ class Planned:
             usage=(), counted=(),
         )  # fmt: skip
         self.snapshot, self.memo = Snapshot.empty(), Memo.empty()
+        self.requests.clear()
         gc.collect()
         return self._cycle(delta)
 
@@ -114,6 +116,7 @@ class Planned:
         request = frames.encode_request(delta, self.now)
         decoded = frames.decode_request(request[frames.HEADER.size :])
         wire = Spent.since(began)
+        self.requests.append(request)
         assert isinstance(decoded, frames.CycleRequest)
         began = Spent.now()
         self.snapshot = self.snapshot.apply(decoded.delta).at(self.now)

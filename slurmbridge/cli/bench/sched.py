@@ -4,18 +4,23 @@ A full cycle begins with records: a delta of everything is applied to an empty s
 and planned with an empty memo. Then plans are carried out until one starts and ends nothing: as long as that has not happened a
 cycle works off what full ones left, not what changed. Steady cycles follow: 1 % of the jobs (half of them end, as many come) and
 1 % of the nodes (half are drained, half resumed) change, the delta is applied and planned; that is timed, and then the world comes
-to rest again. Medians; the memory is the peak of this process, which looks for garbage as the planner's does.
+to rest again. Medians; this process looks for garbage as the planner's does. The memory is the peak of a planner's own process
+that is asked once more all that was asked from the last full cycle on: this one has the daemon's records, too.
 """
 
 from __future__ import annotations
 
-import resource
+import pathlib
 import statistics
+import subprocess
 import sys
+from collections.abc import Iterable
 
 import msgspec
 
 from slurmbridge.cli.bench.cycles import Planned
+from slurmbridge.daemon.planning import WORKER
+from slurmbridge.sched import frames
 from slurmbridge.sched.worker import collect_seldom
 from slurmbridge.sim.clusters import Size, build
 
@@ -72,7 +77,7 @@ def measure(size: Size, scenario: str, cycles: int) -> Result:
         running=len(world.running),
         full_cycle_s=statistics.median(each.taken.wall for each in fulls),
         steady_cycle_s=statistics.median(each.taken.wall for each in steady),
-        peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        peak_rss_mib=peak_mib(planned.requests),
         starts=len(plan.starts),
         evictions=sum(1 for each in plan.evictions if not each.moved),
         moves=sum(1 for each in plan.evictions if each.moved),
@@ -87,6 +92,19 @@ def measure(size: Size, scenario: str, cycles: int) -> Result:
         full_wire_cpu_s=statistics.median(each.wire for each in fulls),
         steady_wire_cpu_s=statistics.median(each.wire for each in steady),
     )
+
+
+def peak_mib(requests: Iterable[bytes]) -> float:
+    """Of a planner's process that is asked these; ProtocolError when one breaks it."""
+    with subprocess.Popen(WORKER, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as planner:
+        assert planner.stdin is not None and planner.stdout is not None
+        for request in requests:
+            planner.stdin.write(request)
+            planner.stdin.flush()
+            header = planner.stdout.read(frames.HEADER.size)
+            frames.decode_plan(planner.stdout.read(frames.frame_length(header)))
+        status = pathlib.Path(f"/proc/{planner.pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) / 1024
 
 
 def sized(size: Size, factor: float) -> Size:
