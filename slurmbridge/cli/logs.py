@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -119,7 +120,10 @@ def _follow(socket: str, place: dict[str, Any], words: Sequence[str]) -> int:
     try:
         while True:
             is_last = bool(place["over"])
-            file = file or _opened(place)
+            try:
+                file = file or _opened(place)
+            except OSError as error:
+                return _complain(_missing(place, error))
             if file is not None:
                 if os.fstat(file.fileno()).st_size < file.tell():
                     file.seek(0)
@@ -139,12 +143,12 @@ def _follow(socket: str, place: dict[str, Any], words: Sequence[str]) -> int:
 
 
 def _opened(place: dict[str, Any]) -> BinaryIO | None:
-    """None: it is not there yet."""
+    """None: it is not there yet. OSError: it is, or never will be, and cannot be read."""
     if not place["begun"]:
         return None
     try:
         return open(place["path"], "rb")
-    except OSError:
+    except FileNotFoundError:
         return None
 
 
@@ -154,8 +158,14 @@ def _pass(file: BinaryIO) -> None:
 
 
 def _write(data: bytes) -> None:
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except (
+        BrokenPipeError
+    ):  # who read has enough: neither a file nor a daemon is to blame, so it ends as other commands do
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
 
 
 def _complain(text: str) -> int:

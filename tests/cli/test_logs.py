@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,6 +43,28 @@ def test_a_file_that_is_not_here_is_named(daemon: throwaway.Throwaway) -> None:
     answer = logs(daemon, job)
     assert answer.returncode == 1 and not answer.stdout
     assert f"{daemon.work}/out-{job}: No such file or directory; it may be of a file system" in answer.stderr
+
+
+def test_what_is_there_and_cannot_be_read_is_told_at_once(daemon: throwaway.Throwaway) -> None:
+    made = Path(daemon.work) / "made"
+    job = submit(daemon, "rm not-$SLURM_JOB_ID; mkdir not-$SLURM_JOB_ID; touch made; sleep 600", "-o", "not-%j")
+    while not made.exists():
+        time.sleep(0.05)
+    answer = logs(daemon, "--follow", job)
+    assert answer.returncode == 1 and f"{daemon.work}/not-{job}: Is a directory" in answer.stderr
+    daemon.run(["scancel", job])
+
+
+@pytest.mark.parametrize("more", [(), ("--follow",)])
+def test_who_reads_no_more_ends_it_without_a_word(daemon: throwaway.Throwaway, more: tuple[str, ...]) -> None:
+    job = submit(daemon, "seq 1000000", "--wait")
+    words = [f"{daemon.bin}/slurmbridge", "logs", *more, job]
+    with subprocess.Popen(words, env=daemon.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as shows:
+        assert shows.stdout is not None and shows.stderr is not None
+        assert shows.stdout.readline() == "1\n"
+        shows.stdout.close()
+        assert shows.stderr.read() == ""
+    assert shows.returncode == -signal.SIGPIPE
 
 
 def test_tasks_of_an_array_are_shown_one_after_the_other(daemon: throwaway.Throwaway) -> None:
