@@ -25,7 +25,6 @@ PATIENCE_S = 8.0
 """How long the daemon is tried for a command: less than the command waits for its first answer."""
 FIRST_S, LAST_S = 0.1, 1.0
 """Pauses between tries."""
-BY_YOURSELF = b"L"
 
 
 class Near(asyncio.Protocol):
@@ -106,7 +105,7 @@ class Near(asyncio.Protocol):
                 job, command = "", "srun"
             through.refuse(self._transport, command, job, through.SILENT)
             return
-        self._transport.write(wire.frame(BY_YOURSELF, b""))
+        self._transport.write(wire.frame(wire.BY_YOURSELF, b""))
         self._transport.close()
 
     def _refuse(self, message: str) -> None:

@@ -19,12 +19,10 @@ from slurmbridge.supervisor.pod_names import Names
 from slurmbridge.supervisor.pod_relay import Relay
 from slurmbridge.supervisor.pod_space import PodSpace, say
 from slurmbridge.wire import supervisor as wire
-from slurmbridge.wire.client import frame
+from slurmbridge.wire.client import BY_YOURSELF, frame
 
 CLIENT_S = 8.0
 """How long the daemon is tried for a command: less than the command itself waits for its first answer."""
-BY_YOURSELF = b"L"
-"""To a command that cannot be helped (`wire.client`): it then says that there is no controller."""
 MOST_CLIENTS = 256
 """Commands of a job at the same time; one more is turned away."""
 

@@ -28,6 +28,8 @@ Version 1. A daemon answers an unknown version with E and X.
 
 VERSION = b"1"
 MAX_FRAME = 8 * 1024 * 1024
+BY_YOURSELF = b"L"
+"""Also said by who passes commands on to a daemon that is not reached: the command then says that there is no controller."""
 
 
 def frame(kind: bytes, payload: bytes) -> bytes:
