@@ -229,8 +229,11 @@ class Victims:
         if everywhere:
             rows = np.arange(self.columns.count)
         else:
-            rows = np.unique(at)
-            at, device_at = np.searchsorted(rows, at), np.searchsorted(rows, device_at)
+            among = np.zeros(self.columns.count, dtype=np.int64)  # by node, its place among `rows`
+            among[at] = 1
+            rows = np.flatnonzero(among)
+            among[rows] = np.arange(len(rows))
+            at, device_at = among[at], among[device_at]
         size = len(rows)
         free = Free(
             room.cpus[rows] + np.bincount(at, weights=self._cpus[some], minlength=size),
