@@ -13,6 +13,8 @@ import numpy as np
 if TYPE_CHECKING:
     from slurmbridge.sched.room import Room
 
+AMOUNTS = ("cpus", "memory", "milli", "mib", "whole", "jobs", "closed", "owner", "owners", "solid", "shared")
+"""Columns of a `Room`; its other attributes are CPU numbers."""
 MIXED_OWNER = -2
 """Of the lesser of two rooms whose owners differ: nobody may count on the node."""
 Saved = tuple[int, int, int, int, bool, int, int, int, int, list[int], list[int], int, int]
@@ -22,20 +24,7 @@ Saved = tuple[int, int, int, int, bool, int, int, int, int, list[int], list[int]
 class Cells:
     """See the module docstring. `milli` and `mib` have `width` places a node."""
 
-    __slots__ = (
-        "closed",
-        "cpus",
-        "jobs",
-        "memory",
-        "mib",
-        "milli",
-        "owner",
-        "owners",
-        "shared",
-        "solid",
-        "whole",
-        "width",
-    )
+    __slots__ = (*AMOUNTS, "width")
 
     def __init__(self, room: Room) -> None:
         self.cpus, self.memory, self.whole = room.cpus.data, room.memory.data, room.whole.data

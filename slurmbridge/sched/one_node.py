@@ -10,11 +10,12 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from slurmbridge.sched.cells import AMOUNTS
 from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import NodeColumns
 from slurmbridge.sched.fit import Rules, capacity
 from slurmbridge.sched.place import Placement, place_one
-from slurmbridge.sched.room import AMOUNTS, Hold, Room
+from slurmbridge.sched.room import Hold, Room
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Waiting

@@ -6,7 +6,7 @@ later times (for backfill) have the same columns without CPU numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -15,15 +15,15 @@ from slurmbridge.model.cluster import Others
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive
 from slurmbridge.sched.bits import lowest_bits, mask_of
-from slurmbridge.sched.cells import MIXED_OWNER, Cells, Saved
+from slurmbridge.sched.cells import AMOUNTS, MIXED_OWNER, Cells, Saved
 from slurmbridge.sched.columns import Bools, Ints, NodeColumns
 from slurmbridge.sched.kinds import Kind
 from slurmbridge.sched.rows import count_in_rows
 
 NOBODY = Others()
 NO_OWNER = -1
-AMOUNTS = ("cpus", "memory", "milli", "mib", "whole", "jobs", "closed", "owner", "owners", "solid", "shared")
-"""Columns of a `Room`; the other attributes are CPU numbers."""
+LEAST, MOST = ("cpus", "memory", "milli", "mib"), ("jobs", "owners", "solid", "shared", "closed")
+"""Columns of which the lesser of two rooms has the smaller, and the larger number."""
 FEW = 8
 """So many nodes are quicker to go through one by one than all at once."""
 
@@ -100,23 +100,7 @@ def is_plain(hold: Hold) -> bool:
 class Room:
     """Free amounts, one row a node."""
 
-    __slots__ = (
-        "_before",
-        "_cells",
-        "busy",
-        "closed",
-        "cpus",
-        "firm",
-        "jobs",
-        "memory",
-        "mib",
-        "milli",
-        "owner",
-        "owners",
-        "shared",
-        "solid",
-        "whole",
-    )
+    __slots__ = (*AMOUNTS, "_before", "_cells", "busy", "firm")
 
     cpus: Ints
     memory: Ints
@@ -168,13 +152,10 @@ class Room:
 
     def copy(self, *, with_cpu_numbers: bool = True) -> Room:
         other = Room()
-        other.cpus, other.memory = self.cpus.copy(), self.memory.copy()
-        other.milli, other.mib, other.whole = self.milli.copy(), self.mib.copy(), self.whole.copy()
-        other.jobs, other.closed, other.owner = self.jobs.copy(), self.closed.copy(), self.owner.copy()
-        other.owners = self.owners.copy()
+        for name in AMOUNTS:
+            setattr(other, name, getattr(self, name).copy())
         other.busy = list(self.busy) if with_cpu_numbers else []
         other.firm = list(self.firm) if with_cpu_numbers else []
-        other.solid, other.shared = self.solid.copy(), self.shared.copy()
         return other
 
     def take(self, hold: Hold) -> None:
@@ -250,14 +231,9 @@ class Room:
     def tightened(self, other: Room) -> Room:
         """The lesser of both everywhere, without CPU numbers."""
         room = Room()
-        room.cpus, room.memory = np.minimum(self.cpus, other.cpus), np.minimum(self.memory, other.memory)
-        room.milli, room.mib = np.minimum(self.milli, other.milli), np.minimum(self.mib, other.mib)
+        for name, lesser in _lesser(self, other, slice(None)):
+            setattr(room, name, lesser)
         room.count_whole()
-        room.jobs = np.maximum(self.jobs, other.jobs)
-        room.closed = self.closed | other.closed
-        room.owner = np.where(other.owner == self.owner, self.owner, MIXED_OWNER)
-        room.owners = np.maximum(self.owners, other.owners)
-        room.solid, room.shared = np.maximum(self.solid, other.solid), np.maximum(self.shared, other.shared)
         room.busy, room.firm = [], []
         return room
 
@@ -295,12 +271,9 @@ class Room:
                 self.cells.lessen(row, other.cells)
             return
         at = np.array(rows, dtype=np.int64)
-        for name in ("cpus", "memory", "milli", "mib"):
-            getattr(self, name)[at] = np.minimum(getattr(one, name)[at], getattr(other, name)[at])
-        for name in ("jobs", "owners", "solid", "shared", "closed"):
-            getattr(self, name)[at] = np.maximum(getattr(one, name)[at], getattr(other, name)[at])
+        for name, lesser in _lesser(one, other, at):
+            getattr(self, name)[at] = lesser
         self.whole[at] = count_in_rows(self.milli[at] >= 1000)
-        self.owner[at] = np.where(other.owner[at] == one.owner[at], one.owner[at], MIXED_OWNER)
 
     def count_whole(self) -> None:
         """Bring `whole` in line with the devices."""
@@ -333,6 +306,15 @@ class Room:
         for hold in unnamed:
             mask = lowest_bits(everything & ~self.busy[row], hold.cpus)
             self.take(msgspec.structs.replace(hold, mask=mask))
+
+
+def _lesser(one: Room, other: Room, at: Ints | slice) -> Iterator[tuple[str, Ints | Bools]]:
+    """At these rows the columns of the lesser of two rooms, but for `whole`, which follows from the devices."""
+    for name in LEAST:
+        yield name, np.minimum(getattr(one, name)[at], getattr(other, name)[at])
+    for name in MOST:
+        yield name, np.maximum(getattr(one, name)[at], getattr(other, name)[at])
+    yield "owner", np.where(other.owner[at] == one.owner[at], one.owner[at], MIXED_OWNER)
 
 
 def empty_room(columns: NodeColumns) -> Room:

@@ -12,8 +12,9 @@ from slurmbridge.model.job import GpuScope, Job
 from slurmbridge.model.plan import Delta
 from slurmbridge.model.request import Memory, MemoryPer
 from slurmbridge.sched import memo as memos
+from slurmbridge.sched.cells import AMOUNTS
 from slurmbridge.sched.place import Placement
-from slurmbridge.sched.room import AMOUNTS, Room
+from slurmbridge.sched.room import Room
 from slurmbridge.sched.session import Mark, Session
 from slurmbridge.sched.snapshot import Snapshot, Waiting
 from tests.sched.small_cluster import NOW, accounting, cluster, gpus, job, node
