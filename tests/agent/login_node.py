@@ -21,9 +21,9 @@ from slurmbridge.daemon.peer import Peer
 from slurmbridge.daemon.remote import Remote
 from slurmbridge.daemon.server import Service
 from slurmbridge.daemon.tokens import Tokens
-from slurmbridge.wire import client as frames
 from slurmbridge.wire.agent import Caller
 from tests.daemon.controlled import Site, site
+from tests.daemon.hearing import frames_until
 
 ALICE = Caller(1001, 1001, "alice", "alice", "/home/alice", "/bin/bash", "login1", ((1001, "alice"),))
 WITHIN = 60.0
@@ -99,24 +99,8 @@ class LoginNode:
         return found
 
 
-async def frames_until(reader: asyncio.StreamReader, last: bytes) -> list[tuple[bytes, bytes]]:
-    """Up to the first of this kind, or the end."""
-    decoder, found = frames.Decoder(), list[tuple[bytes, bytes]]()
-    while not any(kind == last for kind, _ in found):
-        data = await reader.read(65536)
-        if not data:
-            break
-        found += decoder.feed(data)
-    return found
-
-
 def text_of(answer: list[tuple[bytes, bytes]], kind: bytes) -> str:
     return b"".join(payload for each, payload in answer if each == kind).decode()
-
-
-async def until(true: Callable[[], bool]) -> None:
-    while not true():
-        await asyncio.sleep(0.005)
 
 
 @contextlib.asynccontextmanager

@@ -28,8 +28,9 @@ from slurmbridge.wire import agent as wire
 from slurmbridge.wire import client
 from slurmbridge.wire.agent import Caller
 from slurmbridge.wire.client import frame
-from tests.agent.login_node import LoginNode, frames_until, keep, plain_context, text_of, until
-from tests.agent.test_agent_doors import Known, agent, memory, somebody
+from tests.agent.callers import Known, agent, memory, somebody
+from tests.agent.login_node import LoginNode, keep, plain_context, text_of
+from tests.daemon.hearing import frames_until, until
 from tests.daemon.test_hostile_callers import hello
 
 

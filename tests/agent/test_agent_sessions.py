@@ -15,7 +15,8 @@ from slurmbridge.daemon import attached, crowd
 from slurmbridge.model.states import JobState
 from slurmbridge.wire import client as frames
 from slurmbridge.wire import step
-from tests.agent.login_node import ALICE, LoginNode, frames_until, keep, text_of, until
+from tests.agent.login_node import ALICE, LoginNode, keep, text_of
+from tests.daemon.hearing import frames_until, until
 from tests.daemon.test_hostile_callers import hello
 
 SCRIPT = frames.frame(b"G", frames.pack(b"job.sh", b"/home/alice/job.sh", b"#!/bin/sh\nsleep 10\n"))

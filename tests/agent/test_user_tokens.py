@@ -16,7 +16,8 @@ from slurmbridge.errors import ConfigError
 from slurmbridge.model.states import JobState
 from slurmbridge.wire import agent as wire
 from slurmbridge.wire.client import frame, pack
-from tests.agent.login_node import LoginNode, frames_until, keep, plain_context, text_of, until
+from tests.agent.login_node import LoginNode, keep, plain_context, text_of
+from tests.daemon.hearing import frames_until, until
 from tests.daemon.test_hostile_callers import hello
 
 
