@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,6 +23,16 @@ from tests.daemon.test_hostile_callers import hello
 
 SCRIPT = frames.frame(b"G", frames.pack(b"job.sh", b"/home/alice/job.sh", b"#!/bin/sh\nsleep 10\n"))
 Rule = Callable[[LoginNode], None]
+
+
+async def granted(there: LoginNode, command: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter, dict[str, Any]]:
+    """A connection whose command has its job, and what it was told of it."""
+    reader, writer = await there.dial()
+    writer.write(hello(command, "-n1", "true"))
+    await until(lambda: any(True for _ in there.made.controller.memory.jobs()))
+    await there.made.settle()
+    answer = await frames_until(reader, b"J")
+    return reader, writer, json.loads(frames.unpack(next(payload for kind, payload in answer if kind == b"J"))[1])
 
 
 def test_a_job_is_his_whom_the_agent_names_wherever_he_says_he_is(tmp_path: Path) -> None:
@@ -106,11 +118,7 @@ def test_who_says_nothing_costs_the_daemon_nothing(tmp_path: Path) -> None:
 
 def test_an_allocation_goes_with_its_caller(tmp_path: Path) -> None:
     async def rule(there: LoginNode) -> None:
-        reader, writer = await there.dial()
-        writer.write(hello("salloc", "-n1", "true"))
-        await until(lambda: any(True for _ in there.made.controller.memory.jobs()))
-        await there.made.settle()
-        await frames_until(reader, b"J")
+        _, writer, _ = await granted(there, "salloc")
         writer.transport.abort()
         await until(lambda: there.made.job(1).state is not JobState.RUNNING)
         assert there.made.job(1).state is JobState.CANCELLED
@@ -120,20 +128,13 @@ def test_an_allocation_goes_with_its_caller(tmp_path: Path) -> None:
 
 def test_an_allocation_outlives_the_agent_and_is_given_back_to_who_comes_again(tmp_path: Path) -> None:
     async def rule(there: LoginNode) -> None:
-        reader, writer = await there.dial()
-        writer.write(hello("salloc", "-n1", "true"))
-        await until(lambda: any(True for _ in there.made.controller.memory.jobs()))
-        await there.made.settle()
-        await frames_until(reader, b"J")
+        reader, writer, _ = await granted(there, "salloc")
         there.pool.close()  # as when it is killed
         assert await reader.read() == b""
         await asyncio.sleep(0.05)
         await there.made.settle()
         assert there.made.job(1).state is JobState.RUNNING
-        reader, writer = await there.dial()
-        writer.write(hello("salloc", "-n1", "true"))  # with the same nonce
-        answer = await frames_until(reader, b"J")
-        facts = json.loads(frames.unpack(next(payload for kind, payload in answer if kind == b"J"))[1])
+        reader, writer, facts = await granted(there, "salloc")  # with the same nonce
         assert facts["job"] == 1
         assert len(list(there.made.controller.memory.jobs())) == 1
         writer.write(frames.frame(b"D", frames.pack(b"0", b"0")))
@@ -144,11 +145,7 @@ def test_an_allocation_outlives_the_agent_and_is_given_back_to_who_comes_again(t
 
 def test_an_allocation_whose_caller_never_comes_again_is_ended(tmp_path: Path) -> None:
     async def rule(there: LoginNode) -> None:
-        reader, writer = await there.dial()
-        writer.write(hello("salloc", "-n1", "true"))
-        await until(lambda: any(True for _ in there.made.controller.memory.jobs()))
-        await there.made.settle()
-        await frames_until(reader, b"J")
+        _, writer, _ = await granted(there, "salloc")
         there.pool.close()
         await asyncio.sleep(0.05)
         there.made.controller.end_forsaken(there.service.attached)
@@ -166,12 +163,7 @@ def test_steps_are_reached_through_the_daemon(tmp_path: Path) -> None:
 
     async def rule(there: LoginNode) -> None:
         there.service.step_address = lambda job: "unix:/here/alone"
-        reader, writer = await there.dial()
-        writer.write(hello("srun", "true"))
-        await until(lambda: any(True for _ in there.made.controller.memory.jobs()))
-        await there.made.settle()
-        answer = await frames_until(reader, b"J")
-        facts = json.loads(frames.unpack(next(payload for kind, payload in answer if kind == b"J"))[1])
+        _, writer, facts = await granted(there, "srun")
         assert facts["address"] == "through:1"
         writer.close()
 
@@ -217,8 +209,6 @@ def test_a_daemon_that_comes_back_in_time_is_waited_for(tmp_path: Path) -> None:
         asked = asyncio.ensure_future(there.say(hello("squeue", "-h")))
         await asyncio.sleep(0.2)
         again = type(there.remote)(there.service, there.remote.enrolled, there.tokens)
-        import socket
-
         await again.open(socket.create_server(("127.0.0.1", there.port)))
         assert text_of(await asked, b"X") == "0"
         there.remote = again
