@@ -104,7 +104,7 @@ def estimate(snapshot: Snapshot, config: ClusterConfig, job: Job, now: float) ->
         if isinstance(found, Placement):
             best = (now, found)
             break
-        later = session.promise(waiting, view) if found.reason == Reason.RESOURCES and not found.detail else None
+        later = session.promise(waiting, view) if found.lacks_room else None
         if later is not None and (best is None or later[0] < best[0]):
             best = later
     if best is None:

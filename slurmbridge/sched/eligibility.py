@@ -23,6 +23,14 @@ class Blocked(msgspec.Struct, frozen=True):
     detail: str = ""
     until: float | None = None
 
+    @property
+    def lacks_room(self) -> bool:
+        """Whether nothing is in the way but what others have."""
+        return self.reason == Reason.RESOURCES and not self.detail
+
+
+NO_ROOM = Blocked(Reason.RESOURCES)
+
 
 def dependency_state(job: Job) -> str:
     """ "" when nothing is owed, else the reason."""

@@ -17,7 +17,6 @@ from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.explain import Explanation, Holder, Miss, PartitionFit
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.model.request import Exclusive
-from slurmbridge.model.states import Reason
 from slurmbridge.sched.columns import Bools
 from slurmbridge.sched.eligibility import of_job, time_limit
 from slurmbridge.sched.explain_limits import exceeded
@@ -273,7 +272,7 @@ def _start(trials: _Trials, job: Job, views: list[PartitionView]) -> tuple[float
         found = session.attempt(waiting, view)
         if isinstance(found, Placement):
             return trials.now, tuple(node.node for node in found.allocation.nodes)
-        if found.reason == Reason.RESOURCES and not found.detail:
+        if found.lacks_room:
             later = session.promise(waiting, view)
             if later is not None and (best is None or later[0] < best[0]):
                 best = later

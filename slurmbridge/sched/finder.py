@@ -10,7 +10,6 @@ import numpy as np
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import Exclusive, LicenseTerm
-from slurmbridge.model.states import Reason
 from slurmbridge.sched import reasons
 from slurmbridge.sched.choose import choose
 from slurmbridge.sched.columns import Bools, Ints
@@ -150,5 +149,5 @@ class Finder:
             return False
 
         blocked = reasons.of_misfit(site, columns, fits_empty)
-        waits = blocked.reason == Reason.RESOURCES and not blocked.detail
+        waits = blocked.lacks_room
         return Misfit(blocked, tuple(rows) if waits and fits_on_more(patient, view, site) else None)

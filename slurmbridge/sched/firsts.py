@@ -19,11 +19,11 @@ import numpy as np
 
 from slurmbridge.model.job import Allocation
 from slurmbridge.model.plan import Nomination
-from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.eligibility import NO_ROOM, Blocked
 from slurmbridge.sched.evictable import begun_again
 from slurmbridge.sched.held import OVERRUN_S
 from slurmbridge.sched.kept import Kept
-from slurmbridge.sched.laid_out import WAITS, LaidOut
+from slurmbridge.sched.laid_out import LaidOut
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.promised import by_start, gives_precedence
 from slurmbridge.sched.room import Hold
@@ -209,7 +209,7 @@ class Firsts:
                 )
             )
             if row != NOT_WAITING and row not in walk.held:
-                walk.board.serve(row, walk.board.code(WAITS), each.start, names)
+                walk.board.serve(row, walk.board.code(NO_ROOM), each.start, names)
                 walk.tally.promises += 1
             if row != NOT_WAITING:
                 walk.held[row] = walk.held.get(row, 0) + 1

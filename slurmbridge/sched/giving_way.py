@@ -15,10 +15,9 @@ import numpy as np
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
-from slurmbridge.model.states import Reason
 from slurmbridge.sched import gains, gates, reclaiming
 from slurmbridge.sched.columns import Bools, Ints
-from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.eligibility import NO_ROOM
 from slurmbridge.sched.evictable import Victim, Victims, begun_again, charged
 from slurmbridge.sched.kept import nomination_of
 from slurmbridge.sched.laid_out import LaidOut
@@ -118,7 +117,7 @@ class GivingWay:
         if walk.roomless[place]:
             return False
         blocked = walk.stopped.get(walk.keys[place])
-        return blocked is None or blocked.reason != Reason.RESOURCES or bool(blocked.detail)
+        return blocked is None or not blocked.lacks_room
 
     def _done_with(self, row: int) -> None:
         """Note if every job of a row that may start has its room."""
@@ -394,6 +393,6 @@ class GivingWay:
         nomination = nomination_of(job_id, start, found.placement.allocation, victims)
         self.ways.nominations.append(nomination)
         if not (row in self._made or row in self.walk.held):
-            self.walk.board.serve(row, self.walk.board.code(Blocked(Reason.RESOURCES)), start, nomination.nodes)
+            self.walk.board.serve(row, self.walk.board.code(NO_ROOM), start, nomination.nodes)
         self._made[row] = self._made.get(row, 0) + 1
         self._done_with(row)

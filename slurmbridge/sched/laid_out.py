@@ -11,17 +11,14 @@ from collections.abc import Sequence
 import msgspec
 
 from slurmbridge.model.request import LicenseTerm
-from slurmbridge.model.states import Reason
 from slurmbridge.sched.choose import Part
-from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.eligibility import NO_ROOM, Blocked
 from slurmbridge.sched.fates import cuts
 from slurmbridge.sched.one_node import OneNode, part_of_one
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.room import Hold, Room
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.snapshot import PartitionView, Waiting
-
-WAITS = Blocked(Reason.RESOURCES)
 
 
 class LaidOut:
@@ -45,7 +42,7 @@ class LaidOut:
             if found is not None:
                 cut = found if length >= fate.whole else msgspec.structs.replace(found, minutes=int(length // 60))
                 return session.within_limits(waiting, view, cut)
-        return WAITS
+        return NO_ROOM
 
     def place(
         self,

@@ -15,10 +15,9 @@ import msgspec
 import numpy as np
 
 from slurmbridge.model.plan import Nomination
-from slurmbridge.model.states import Reason
 from slurmbridge.sched.backfill import Reserved
 from slurmbridge.sched.columns import Bools
-from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.eligibility import NO_ROOM, Blocked
 from slurmbridge.sched.loans import RESTARTS, lends
 from slurmbridge.sched.market import Market
 from slurmbridge.sched.place import Placement
@@ -28,7 +27,6 @@ from slurmbridge.sched.walk import Walk
 
 BEFORE = 0.25
 """This part of a limit must lie before the promised start. Most limits are several times what the run takes."""
-WAITS = Blocked(Reason.RESOURCES)
 
 
 def lend(walk: Walk, waited_for: Iterable[Nomination]) -> None:
@@ -103,7 +101,7 @@ class _Lending:
             limits = limits.tightened(then)
         found = session.finder.place(waiting.job, waiting.shape, view, room, limits, licenses, length, None)
         if found is None:
-            return WAITS
+            return NO_ROOM
         allocation = msgspec.structs.replace(found.allocation, lent_to=promise.job_id)
         given = msgspec.structs.replace(found, allocation=allocation, until=promise.start)
         return session.within_limits(waiting, view, given)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from slurmbridge.lang.hostlist import compress
 from slurmbridge.model.states import Reason
 from slurmbridge.sched.columns import NodeColumns
-from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.eligibility import NO_ROOM, Blocked
 from slurmbridge.sched.places import Site
 
 NODES_DOWN = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
@@ -27,7 +27,7 @@ def of_misfit(site: Site, columns: NodeColumns, fits_empty: Callable[[bool], boo
         names = compress([columns.names[row] for row in down])
         return Blocked(Reason.REQ_NODE_NOT_AVAIL, f"ReqNodeNotAvail, UnavailableNodes:{names}")
     if fits_empty(True):
-        return Blocked(Reason.RESOURCES)
+        return NO_ROOM
     if fits_empty(False):
         return Blocked(Reason.RESOURCES, NODES_DOWN)
     if not any(each.nodes.any() for each in site.anywhere):

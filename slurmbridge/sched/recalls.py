@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slurmbridge.model.plan import Eviction, Nomination
-from slurmbridge.model.states import Reason
 from slurmbridge.sched.claims import part_of
 from slurmbridge.sched.columns import Ints
-from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.eligibility import NO_ROOM
 from slurmbridge.sched.held import OVERRUN_S
 from slurmbridge.sched.kept import nomination_of
 from slurmbridge.sched.loans import RESTARTS, lends
@@ -36,7 +35,6 @@ LITTLE = 0.03
 """What may be lost: this part of what the promised job would do until its promised start."""
 LARGE = 0.125
 """Other work gives way to jobs of more than this part of their pool. For small ones room is found soon anyway."""
-WAITS = Blocked(Reason.RESOURCES)
 
 
 class _Loan(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -99,7 +97,7 @@ class Recalls:
             if isinstance(start, Placement):
                 session.start(waiting, view, start)
                 return
-            if start.reason == Reason.RESOURCES and not start.detail:
+            if start.lacks_room:
                 roomless.append(place)
         for place in roomless:
             recall = self._recall(place)
@@ -255,7 +253,7 @@ class Recalls:
         nomination = nomination_of(job_id, recall.start, recall.placement.allocation, victims)
         self.nominations.append(nomination)
         self._session.promised_to(job_id, recall.view)
-        walk.board.serve(walk.rows[place], walk.board.code(WAITS), recall.start, nomination.nodes)
+        walk.board.serve(walk.rows[place], walk.board.code(NO_ROOM), recall.start, nomination.nodes)
         walk.tally.promises += 1
         if not recall.waiting.job.is_array_record:
             walk.done.add(walk.rows[place])

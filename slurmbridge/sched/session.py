@@ -20,7 +20,7 @@ from slurmbridge.model.states import Reason
 from slurmbridge.sched.allowances import Allowances, Spent
 from slurmbridge.sched.backfill import Horizon, Point
 from slurmbridge.sched.columns import Bools, Ints
-from slurmbridge.sched.eligibility import Blocked, ends_too_late
+from slurmbridge.sched.eligibility import NO_ROOM, Blocked, ends_too_late
 from slurmbridge.sched.fates import Fate, cuts, fate_of, length_of
 from slurmbridge.sched.finder import Finder
 from slurmbridge.sched.first_node import FirstNode
@@ -291,11 +291,11 @@ class Session:
         self, waiting: Waiting, view: PartitionView, blocked: Blocked
     ) -> tuple[Blocked, float | None, tuple[str, ...]]:
         """What a misfit means in its place of the order: (reason, promised start, nodes)."""
-        if blocked.reason != Reason.RESOURCES or blocked.detail:
+        if not blocked.lacks_room:
             return blocked, None, ()
         first = view.number not in self._waiting_for
         self._waiting_for.add(view.number)
-        reason = Blocked(Reason.RESOURCES if first else Reason.PRIORITY)
+        reason = NO_ROOM if first else Blocked(Reason.PRIORITY)
         if self._memo.book is not None and not self._memo.book.reserves(waiting.job):
             return reason, None, ()
         if waiting.job.job_id in self._has_promise or view.number in self.promised_out:
@@ -383,4 +383,4 @@ class Session:
     def fits_never(self, waiting: Waiting, view: PartitionView) -> bool:
         """Whether nothing that ends could make room for the job there."""
         found = self.fate(waiting, view).blocked or self._finder.misfit(waiting.job, waiting.shape, view)
-        return found.reason != Reason.RESOURCES or bool(found.detail)
+        return not found.lacks_room

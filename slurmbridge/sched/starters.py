@@ -13,7 +13,7 @@ from slurmbridge.model.plan import Start
 from slurmbridge.model.states import Reason
 from slurmbridge.sched.books import Books
 from slurmbridge.sched.columns import Bools
-from slurmbridge.sched.eligibility import Blocked
+from slurmbridge.sched.eligibility import NO_ROOM, Blocked
 from slurmbridge.sched.pending import jobs_in
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.session import Session
@@ -133,7 +133,7 @@ def start_het(session: Session, group: Sequence[Waiting], starts: Starts) -> Blo
     nodes, else side by side.
     """
     mark, books = session.mark(), starts.books.mark()
-    reason = Blocked(Reason.RESOURCES)
+    reason = NO_ROOM
     for apart in (True, False):
         used = np.zeros(session.snapshot.columns.count, dtype=np.bool_)
         placed: list[tuple[int, Start]] = []

@@ -173,7 +173,7 @@ class Walk:
             found, first = np.unique(shapes[places], return_index=True)
             for shape, place in zip(found.tolist(), places[first].tolist(), strict=True):
                 blocked = self.session.misfit(self.waiting(place), view)
-                if blocked.reason != Reason.RESOURCES or blocked.detail:
+                if not blocked.lacks_room:
                     inside &= shapes != shape
             if self.done:
                 inside &= ~np.isin(entries.rows, np.fromiter(self.done, dtype=np.int64))
@@ -290,7 +290,7 @@ class Walk:
         if view.number not in self.session.promised_out or each.job.array_limit or each.job.het_job_id:
             return False
         blocked = self.session.certainly_blocked(each, view)
-        if blocked is None or blocked.reason != Reason.RESOURCES or blocked.detail:
+        if blocked is None or not blocked.lacks_room:
             return False
         self._seen.add(self.rows[place])
         self.stopped[self.keys[place]] = blocked
@@ -316,7 +316,7 @@ class Walk:
             if blocked.reason == Reason.ARRAY_TASK_LIMIT:
                 return board.code(blocked)
         self.stopped[key] = blocked
-        if blocked.reason == Reason.RESOURCES and not blocked.detail and view.number in session.promised_out:
+        if blocked.lacks_room and view.number in session.promised_out:
             self.settled[key] = self._behind
             return self._behind
         told, promised, nodes = session.wait(each, view, blocked)
@@ -324,7 +324,7 @@ class Walk:
             self.tally.promises += 1
             board.promise(self.rows[place], promised, nodes)
         code = board.code(told)
-        if blocked.reason != Reason.RESOURCES or blocked.detail:
+        if not blocked.lacks_room:
             self.settled[key] = code
         return code
 
