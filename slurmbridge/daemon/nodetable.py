@@ -256,11 +256,9 @@ class NodeTable:
         health = self._health.get(name)
         node = base if health is None else _with_health(base, health)
         taken = self._taken.get(name)
-        if (
-            taken is not None and taken.trouble and not node.reason
-        ):  # it is in work, and the reason why it lacks something
+        if taken is not None and taken.trouble and not node.reason:  # in work, and this is why it lacks something
             node = replace(node, reason=taken.trouble)
-        built = self._built[name] = self._build(node, self._use[name], self._taken.get(name))
+        built = self._built[name] = self._build(node, self._use[name], taken)
         return built
 
     def by_operator(self, name: str) -> Node | None:

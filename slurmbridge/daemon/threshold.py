@@ -7,7 +7,6 @@ import asyncio
 import logging
 import socket
 import time
-from collections import Counter
 from collections.abc import Callable
 
 from slurmbridge.daemon.crowd import part_of_the_files
@@ -25,33 +24,35 @@ a file from then on."""
 
 
 class HalfOpen:
-    """By address, in the order in which they came."""
+    """By address, in the order in which they came. `len`: how many there are in all."""
 
     def __init__(self) -> None:
-        self._count: Counter[str] = Counter()
         self._there: dict[str, dict[object, None]] = {}
 
+    def __len__(self) -> int:
+        return sum(map(len, self._there.values()))
+
     def may_knock(self, address: str) -> bool:
-        return self._count[address] < MOST_OF_ONE and self._count.total() < min(MOST, part_of_the_files(8))
+        return not self._is_full_of(address) and len(self) < min(MOST, part_of_the_files(8))
+
+    def _is_full_of(self, address: str) -> bool:
+        return len(self._there.get(address, ())) >= MOST_OF_ONE
 
     def in_the_way(self, address: str) -> object | None:
         """Who has to go so that one more of this address may knock: the oldest of its own, or of the address that has the
         most; None: nobody has to. Who proves himself does so at once, who only holds a place does not."""
         if self.may_knock(address):
             return None
-        is_full_of_it = self._count[address] >= MOST_OF_ONE
-        crowded = address if is_full_of_it else max(self._count, key=self._count.__getitem__)
-        return next(iter(self._there[crowded]))
+        crowd = self._there[address] if self._is_full_of(address) else max(self._there.values(), key=len)
+        return next(iter(crowd))
 
     def came(self, address: str, who: object) -> None:
-        self._count[address] += 1
         self._there.setdefault(address, {})[who] = None
 
     def went(self, address: str, who: object) -> None:
-        self._count[address] -= 1
         del self._there[address][who]
-        if not self._count[address]:
-            del self._count[address], self._there[address]
+        if not self._there[address]:
+            del self._there[address]
 
 
 class Unproved(asyncio.Protocol):

@@ -112,12 +112,12 @@ def test_who_only_holds_places_keeps_nobody_out(tmp_path: Path, monkeypatch: pyt
 
     async def rule(there: LoginNode) -> None:
         holding = [await asyncio.open_connection("127.0.0.1", there.port) for _ in range(8)]
-        await until(lambda: there.remote.half_open._count.total() == 3)
+        await until(lambda: len(there.remote.half_open) == 3)
         answer = await asyncio.wait_for(there.say(hello("squeue", "-h")), remote.PROVED_S / 2)
         assert text_of(answer, b"X") == "0"
         for _, writer in holding:
             writer.transport.abort()
-        await until(lambda: not there.remote.half_open._there)
+        await until(lambda: not there.remote.half_open)
 
     keep(tmp_path, rule)
 
@@ -328,7 +328,7 @@ def test_too_many_at_once_are_cut_before_they_are_files(tmp_path: Path, caplog: 
             dialled.append(sock)
         with files(max(map(int, os.listdir("/proc/self/fd"))) + 250):
             assert text_of(await there.say(hello("squeue", "-h")), b"X") == "0"
-            assert there.remote.half_open._count.total() <= 100
+            assert len(there.remote.half_open) <= 100
         assert "out of system resource" not in caplog.text
         for sock in dialled:
             sock.close()

@@ -90,7 +90,7 @@ def test_what_is_no_token_is_refused_after_a_while(
         assert [kind for kind, _ in answer] == [wire.NO]
         assert clock() - began >= 0.2
         assert there.service.memory.tally.open == 0
-        await until(lambda: not there.remote.half_open._count)
+        await until(lambda: not there.remote.half_open)
 
     keep(tmp_path, rule)
 
