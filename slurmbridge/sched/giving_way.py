@@ -22,14 +22,13 @@ from slurmbridge.sched.evictable import Victim, Victims, begun_again, charged
 from slurmbridge.sched.kept import nomination_of
 from slurmbridge.sched.laid_out import LaidOut
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
-from slurmbridge.sched.market import Market, charges
+from slurmbridge.sched.market import Market
 from slurmbridge.sched.order import ACROSS
-from slurmbridge.sched.payers import Payers
+from slurmbridge.sched.payers import AllPayers
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.preemptable import Preemptable
 from slurmbridge.sched.preemption import REQUEUE, Rules
 from slurmbridge.sched.queues import TOLERANCE, Vector, fits, plus
-from slurmbridge.sched.room import Hold
 from slurmbridge.sched.snapshot import PartitionView, Running, Waiting
 from slurmbridge.sched.turns import Turns
 from slurmbridge.sched.unbegun import counted_in, place_of
@@ -75,7 +74,7 @@ class GivingWay:
         self._looks = self._begun = 0  # searches; jobs that begin in the place of what would have started
         self._kinds: dict[object, int] = {}
         self._preemptable: dict[int, Preemptable] = {}  # by pool, ALL without pools
-        self._payers_of: dict[int, Payers] = {}  # by pool
+        self._payers = AllPayers(walk)
         self._movable: dict[int, Bools] = {}  # by pool: victims that may find another place
         self._unmovable: set[tuple[int, int]] = (
             set()
@@ -137,7 +136,7 @@ class GivingWay:
     # ---- one pool ----
 
     def _pool(self, market: Market) -> None:
-        if not (self.rules.enabled or gains.worthwhile(market, self._payers(market))):
+        if not (self.rules.enabled or gains.worthwhile(market, self._payers.of(market))):
             return
         maker = self._maker(market)
         if not len(maker.victims):
@@ -147,8 +146,8 @@ class GivingWay:
         def could_move(numbers: Ints) -> Bools:
             return maker.could_have([shapes[number] for number in numbers.tolist()], self._movable_of(market, maker))
 
-        self._payers(market).runs_are(maker.victims.least_of(len(market.pool.tree)))
-        among = gains.entries(self.walk, market, self.rules, self._payers(market), could_move)
+        self._payers.of(market).runs_are(maker.victims.least_of(len(market.pool.tree)))
+        among = gains.entries(self.walk, market, self.rules, self._payers.of(market), could_move)
         if not among.any():
             return
         walk, missed = self.walk, dict[int, int]()  # by leaf
@@ -177,7 +176,7 @@ class GivingWay:
         return may_go and self._consolidate(market, maker, leaf, place, ask)
 
     def _reclaim(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector, may_go: bool) -> bool:
-        if not self._payers(market).any(leaf, ask):
+        if not self._payers.of(market).any(leaf, ask):
             return False
         each, view = self.walk.waiting(place), self.walk.view(place)
         kind: tuple[object, ...] = "reclaim", leaf, may_go, _wanted(ask)
@@ -187,13 +186,17 @@ class GivingWay:
         number = self._kind(*kind)
         if maker.is_hopeless(each, view, number):
             return False
-        allowed = self._payers(market).among(leaf, ask, maker.victims.leaf, maker.victims.charge, maker.victims.starts)
+        allowed = self._payers.of(market).among(
+            leaf, ask, maker.victims.leaf, maker.victims.charge, maker.victims.starts
+        )
         allowed &= maker.victims.reclaimable
         if job is not None:
             allowed &= ~self._rules_of(maker, market).outranking(job, view.partition.name)
         rule = reclaiming.judge(market, leaf, ask, may_go, self.walk.memo.queued.pool_of_node)
         mild, some = allowed.copy(), np.flatnonzero(allowed & ~maker.victims.starts)
-        mild[some] = self._payers(market).leave_enough(leaf, ask, maker.victims.leaf[some], maker.victims.charge[some])
+        mild[some] = self._payers.of(market).leave_enough(
+            leaf, ask, maker.victims.leaf[some], maker.victims.charge[some]
+        )
         found = maker.find(each, view, mild, reclaiming.mildly(market, leaf, ask, rule), self._kind("mildly", *kind))
         if found is None:
             found = maker.find(each, view, allowed, rule, number)
@@ -204,34 +207,6 @@ class GivingWay:
 
     def _kind(self, *key: object) -> int:
         return self._kinds.setdefault(key, len(self._kinds))
-
-    def _payers(self, market: Market) -> Payers:
-        found = self._payers_of.get(market.pool.number)
-        if found is None:
-            found = self._payers_of[market.pool.number] = Payers(market)
-        return found
-
-    def _charge(self, job: Job, holds: Sequence[Hold], sign: int = 1) -> None:
-        """A job gains or loses these."""
-        if not self.walk.markets:
-            return
-        may_go = self.walk.preemptible(job)
-        for number, amount in charges(holds, self.walk.memo.queued.pool_of_node).items():
-            market = self.walk.markets[number]
-            self._count(market, market.pool.leaf(job.spec.assoc_id), amount, may_go, sign)
-
-    def _changed(self, job: Job, holds: Sequence[Hold]) -> None:
-        """The books have another amount for these."""
-        for number in charges(holds, self.walk.memo.queued.pool_of_node) if self.walk.markets else ():
-            if number in self._payers_of:
-                self._payers_of[number].changed(self.walk.markets[number].pool.leaf(job.spec.assoc_id))
-
-    def _count(self, market: Market, leaf: int, amount: Vector, may_go: bool, sign: int) -> None:
-        """Whether the queues on the path are above their share is looked at again."""
-        market.ledger.add(leaf, amount, may_go, sign)
-        payers = self._payers_of.get(market.pool.number)
-        if payers is not None:
-            payers.changed(leaf)
 
     # ---- preemption ----
 
@@ -305,7 +280,7 @@ class GivingWay:
             maker.give_back(found)
             return False
         self._note(place, found, start, "consolidate", moved)
-        self._charge(each.job, found.placement.holds)
+        self._payers.charge(each.job, found.placement.holds)
         return True
 
     def _movable_of(self, market: Market, maker: RoomMaker) -> Bools:
@@ -353,21 +328,21 @@ class GivingWay:
         for victim in found.victims:
             if victim.starts:
                 self.walk.take_back(place_of(victim.key))
-                self._changed(victim.running.job, victim.running.holds)
+                self._payers.changed(victim.running.job, victim.running.holds)
         if not runs and self.walk.begin(place, functools.partial(self._laid_out.start_at, holds=found.placement.holds)):
             maker.taken(found)
             self._begun += 1
-            self._changed(each.job, found.placement.holds)
+            self._payers.changed(each.job, found.placement.holds)
             return
         start = maker.take(found, each, view)
         for victim in runs:
-            self._charge(victim.running.job, victim.running.holds, -1)
-        self._charge(each.job, found.placement.holds)
+            self._payers.charge(victim.running.job, victim.running.holds, -1)
+        self._payers.charge(each.job, found.placement.holds)
         moved: dict[int, Placement | None] = {}
         for victim in runs:
             other = moved[victim.place] = self._other_place(victim.running, start) if victim.mode == REQUEUE else None
             if other is not None:
-                self._charge(victim.running.job, other.holds)
+                self._payers.charge(victim.running.job, other.holds)
         self._note(place, found, start, reason, moved)
 
     def _note(self, place: int, found: Found, start: float, reason: str, moved: Mapping[int, Placement | None]) -> None:

@@ -6,13 +6,18 @@ is still judged as a whole.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from slurmbridge.model.job import Job
 from slurmbridge.sched import gates
 from slurmbridge.sched.columns import Bools, Ints
-from slurmbridge.sched.market import Market
+from slurmbridge.sched.market import Market, charges
 from slurmbridge.sched.queues import TOLERANCE, Vector, plus
+from slurmbridge.sched.room import Hold
+from slurmbridge.sched.walk import Walk
 
 Floats = NDArray[np.float64]
 _BITS = np.array([1, 2, 4])
@@ -166,6 +171,45 @@ class Payers:
                     held, shares[queue], ledger.allocated[sibling], shares[sibling], wanted, 1.0
                 )
         return barred
+
+
+class AllPayers:
+    """Those of every pool of a walk. What a job gains or loses is counted here while room is made."""
+
+    def __init__(self, walk: Walk) -> None:
+        self._walk = walk
+        self._known: dict[int, Payers] = {}  # by pool
+
+    def of(self, market: Market) -> Payers:
+        """The same as before in this cycle."""
+        found = self._known.get(market.pool.number)
+        if found is None:
+            found = self._known[market.pool.number] = Payers(market)
+        return found
+
+    def charge(self, job: Job, holds: Sequence[Hold], sign: int = 1) -> None:
+        """A job gains these, or loses them (-1)."""
+        may_go = self._walk.preemptible(job)
+        for market, leaf, amount in self._concerned(job, holds):
+            market.ledger.add(leaf, amount, may_go, sign)
+            self._look_again(market, leaf)
+
+    def changed(self, job: Job, holds: Sequence[Hold]) -> None:
+        """The books have another amount for these."""
+        for market, leaf, _ in self._concerned(job, holds):
+            self._look_again(market, leaf)
+
+    def _concerned(self, job: Job, holds: Sequence[Hold]) -> Iterator[tuple[Market, int, Vector]]:
+        """The job's queue in each pool, and what these count for there; none where there are no queues."""
+        markets = self._walk.markets
+        for number, amount in charges(holds, self._walk.memo.queued.pool_of_node).items() if markets else ():
+            yield markets[number], markets[number].pool.leaf(job.spec.assoc_id), amount
+
+    def _look_again(self, market: Market, leaf: int) -> None:
+        """Whether the queues on the path are above their share."""
+        known = self._known.get(market.pool.number)
+        if known is not None:
+            known.changed(leaf)
 
 
 def _table(rows: object) -> Floats:
