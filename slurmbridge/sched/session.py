@@ -63,14 +63,14 @@ class Session:
         self.snapshot, self.now = snapshot, now
         self._memo = memo
         self._settings = Settings.of(config)
-        self.rules = self._rules = rules_of(config)
-        self.tracked = self._tracked = frozenset(config.accounting_tres)
-        self.finder = self._finder = Finder(snapshot, memo, now, self._rules, self._tracked)
+        self.rules = rules_of(config)
+        self.tracked = frozenset(config.accounting_tres)
+        self.finder = Finder(snapshot, memo, now, self.rules, self.tracked)
         self.allowances = Allowances(snapshot, config, now, memo)
         self.lent = lent(snapshot)
         self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held.ending(self.lent))
         self._too_long: dict[_Key, float] = {}
-        self._first_node = FirstNode(snapshot, self._finder, self._rules, self._tracked)
+        self._first_node = FirstNode(snapshot, self.finder, self.rules, self.tracked)
         self._floors: dict[int, list[int]] = {}
         self.misses = 0  # shapes that were looked at closely for nothing since the last screening
         self._least: dict[int, NDArray[np.float64]] = {}
@@ -99,7 +99,7 @@ class Session:
             return None
         known = self._too_long.get(self._key(waiting.job, shape, view))
         if known is not None and fate.length >= known:
-            return self._finder.misfit(waiting.job, shape, view)
+            return self.finder.misfit(waiting.job, shape, view)
         return None
 
     def screen(self, shapes: Ints, view: PartitionView) -> None:
@@ -107,14 +107,14 @@ class Session:
 
         A promise screens those again that are known then: a run that reaches past it has less room.
         """
-        if view.share > 1 or self._finder.owned or view.partition.exclusive_user or not len(shapes):
+        if view.share > 1 or self.finder.owned or view.partition.exclusive_user or not len(shapes):
             return
         self._screened[view.number] = shapes, view
         self._screen(shapes, view, self.horizon.room, 0.0)
 
     def _screen(self, shapes: Ints, view: PartitionView, room: Room, length: float) -> None:
         asked = self._memo.floors[shapes]
-        none = hopeless(asked, self.snapshot.columns, room, view.nodes, self._rules)
+        none = hopeless(asked, self.snapshot.columns, room, view.nodes, self.rules)
         least = self.too_long(view)
         least[shapes[none]] = np.fmin(least[shapes[none]], length)
         for number in shapes[none].tolist():
@@ -130,7 +130,7 @@ class Session:
 
     def misfit(self, waiting: Waiting, view: PartitionView) -> Blocked:
         """Why a shape that finds no room finds none."""
-        return self._finder.misfit(waiting.job, waiting.shape, view)
+        return self.finder.misfit(waiting.job, waiting.shape, view)
 
     @property
     def counts_limits(self) -> bool:
@@ -183,21 +183,21 @@ class Session:
         key = self._key(job, shape, view)
         known = self._too_long.get(key) if without is None else None
         if known is not None and length >= known:
-            return self._finder.misfit(job, shape, view)
+            return self.finder.misfit(job, shape, view)
         if fate.whole > length:
             placement = self._shortened(job, shape, view, fate, licenses, without)
-        elif fate.alone is not None and without is None and not self._finder.owned and not self.snapshot.reservations:
+        elif fate.alone is not None and without is None and not self.finder.owned and not self.snapshot.reservations:
             floor = self._floor(shape)
             placement = self._first_node.place(waiting, view, fate, licenses, self.horizon, floor)
         else:
             room, limits = self.horizon.room, self.horizon.limits(length)
-            placement = self._finder.place(job, shape, view, room, limits, licenses, length, without)
+            placement = self.finder.place(job, shape, view, room, limits, licenses, length, without)
         if placement is not None:
             return self.within_limits(waiting, view, placement)
         if without is None:
             if self.snapshot.reservations and not shape.reservation:
                 room, limits = self.horizon.room, self.horizon.limits(length)
-                kept = self._finder.place(
+                kept = self.finder.place(
                     job, shape, view, room, limits, licenses, length, None, ignore_reservations=True
                 )
                 if kept is not None:
@@ -207,7 +207,7 @@ class Session:
             least = self.too_long(view)
             if key[2] == -1 and shape.number < len(least):  # else a shape that only a question has
                 least[shape.number] = np.fmin(least[shape.number], length)
-        return self._finder.misfit(job, shape, view)
+        return self.finder.misfit(job, shape, view)
 
     def _shortened(
         self,
@@ -221,7 +221,7 @@ class Session:
         """A job with --time-min: for its whole limit where that fits, else for the longest time that does."""
         for length in cuts(job, fate, self.now, self._stops()):
             limits = self.horizon.limits(length)
-            found = self._finder.place(job, shape, view, self.horizon.room, limits, licenses, length, without)
+            found = self.finder.place(job, shape, view, self.horizon.room, limits, licenses, length, without)
             if found is not None:
                 return found if length >= fate.whole else msgspec.structs.replace(found, minutes=int(length // 60))
         return None
@@ -232,17 +232,17 @@ class Session:
         return [*reservations, *(each.start for each in self.horizon.reserved)]
 
     def _key(self, job: Job, shape: Shape, view: PartitionView) -> _Key:
-        return shape.number, view.number, job.spec.uid if self._finder.owned or view.partition.exclusive_user else -1
+        return shape.number, view.number, job.spec.uid if self.finder.owned or view.partition.exclusive_user else -1
 
     def start(self, waiting: Waiting, view: PartitionView, placement: Placement) -> None:
         """The job has this now."""
         length = self.runs_for(waiting, view, placement)
         self.horizon.start(placement.holds, min(self.now + length, placement.until))
-        if self._finder.lasting is not None:
+        if self.finder.lasting is not None:
             for hold in placement.holds:
-                self._finder.lasting.started(hold.row, self.now + length)
-        self._finder.owned = self._finder.owned or any(hold.owner != NO_OWNER for hold in placement.holds)
-        used = self._finder.cpus_of.get(view.number)
+                self.finder.lasting.started(hold.row, self.now + length)
+        self.finder.owned = self.finder.owned or any(hold.owner != NO_OWNER for hold in placement.holds)
+        used = self.finder.cpus_of.get(view.number)
         if used is not None:
             for hold in placement.holds:
                 used[hold.row] += hold.cpus
@@ -252,7 +252,7 @@ class Session:
         """The job that has this since `start` does not start after all. What is known to find no room stays so."""
         length = self.runs_for(waiting, view, placement)
         self.horizon.take_back(placement.holds, min(self.now + length, placement.until))
-        used = self._finder.cpus_of.get(view.number)
+        used = self.finder.cpus_of.get(view.number)
         if used is not None:
             for hold in placement.holds:
                 used[hold.row] -= hold.cpus
@@ -268,24 +268,24 @@ class Session:
         return Mark(
             horizon=self.horizon.mark(),
             spent=self.allowances.mark(),
-            owned=self._finder.owned,
-            cpus_of={number: used.copy() for number, used in self._finder.cpus_of.items()},
+            owned=self.finder.owned,
+            cpus_of={number: used.copy() for number, used in self.finder.cpus_of.items()},
             too_long=dict(self._too_long),
             least={number: least.copy() for number, least in self._least.items()},
-            until=self._finder.lasting.until.copy() if self._finder.lasting is not None else None,
+            until=self.finder.lasting.until.copy() if self.finder.lasting is not None else None,
         )
 
     def restore(self, mark: Mark) -> None:
         """Forget the starts since the mark, and what did not fit because of them."""
         self.horizon.restore(mark.horizon)
         self.allowances.restore(mark.spent)
-        self._finder.owned = mark.owned
+        self.finder.owned = mark.owned
         self._too_long = dict(mark.too_long)
         self._least = {number: least.copy() for number, least in mark.least.items()}
-        if self._finder.lasting is not None and mark.until is not None:
-            self._finder.lasting.until = mark.until.copy()
+        if self.finder.lasting is not None and mark.until is not None:
+            self.finder.lasting.until = mark.until.copy()
         self._first_node.forget()
-        self._finder.cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
+        self.finder.cpus_of = {number: used.copy() for number, used in mark.cpus_of.items()}
 
     def wait(
         self, waiting: Waiting, view: PartitionView, blocked: Blocked
@@ -319,7 +319,7 @@ class Session:
         found = self._floors.get(shape.number)
         if found is None:
             found = self._floors[shape.number] = list(self.floor(shape))
-            if not self._rules.counts_memory:
+            if not self.rules.counts_memory:
                 found[MEMORY] = ANY
             if shape.gpu is not None and shape.gpu.mib:
                 found[MILLI] = shape.gpu.mib * 1000 // max(int(self.snapshot.columns.device_mib.max(initial=0)), 1)
@@ -346,7 +346,7 @@ class Session:
         licenses = self.allowances.licenses(shape)
         if licenses is None:
             return None
-        return self._finder.place(job, shape, view, room, limits, licenses, length, without)
+        return self.finder.place(job, shape, view, room, limits, licenses, length, without)
 
     def promised_to(self, job_id: int, view: PartitionView | None = None) -> None:
         """A job got a promise outside of the usual order. `view`: it is one of those that a partition has to give."""
@@ -364,23 +364,23 @@ class Session:
 
         def fits(when: float, room: Room, least: Room) -> Placement | None:
             wish = shape if when < gives_up else looser
-            return self._finder.place(job, wish, view, room, least, (), length, None, when)
+            return self.finder.place(job, wish, view, room, least, (), length, None, when)
 
-        steady = not (self._finder.owned or self.snapshot.reservations)
-        least = least_of(shape, view.nodes, self._rules) if gives_up == math.inf else None
+        steady = not (self.finder.owned or self.snapshot.reservations)
+        least = least_of(shape, view.nodes, self.rules) if gives_up == math.inf else None
         window = self._settings.window_s
         found = self.horizon.earliest(length, window, fits, only_grows=steady, more=(gives_up,), least=least)
         if found is not None:
             self.horizon.promise(job.job_id, found[0], length, found[1])
             self._screen_again()
-            self._finder.owned = self._finder.owned or any(hold.owner != NO_OWNER for hold in found[1].holds)
+            self.finder.owned = self.finder.owned or any(hold.owner != NO_OWNER for hold in found[1].holds)
         return found
 
     def site(self, shape: Shape, view: PartitionView) -> Site:
         """The nodes that a shape may have in a partition."""
-        return self._finder.site(shape, view)
+        return self.finder.site(shape, view)
 
     def fits_never(self, waiting: Waiting, view: PartitionView) -> bool:
         """Whether nothing that ends could make room for the job there."""
-        found = self.fate(waiting, view).blocked or self._finder.misfit(waiting.job, waiting.shape, view)
+        found = self.fate(waiting, view).blocked or self.finder.misfit(waiting.job, waiting.shape, view)
         return not found.lacks_room
