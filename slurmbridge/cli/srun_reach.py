@@ -55,7 +55,7 @@ def _daemon(command: str, env: dict[str, str]) -> socket.socket:
         from slurmbridge.cli.thin import secure
 
         entries = [os.fsencode(f"{name}={value}") for name, value in env.items()]
-        return socket.socket(fileno=secure.dial(command, os.fsencode(given), entries).detach())
+        return secure.dial(command, os.fsencode(given), entries)
     paths = [given[5:]] if given.startswith("unix:") else [os.path.join(state, "socket") for state in states(env)]
     fault = OSError("no address of a daemon")
     for path in paths:
