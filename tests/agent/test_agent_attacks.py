@@ -31,7 +31,7 @@ from slurmbridge.wire.client import frame
 from tests.agent.callers import Known, agent, memory, somebody
 from tests.agent.login_node import LoginNode, keep, plain_context, text_of
 from tests.daemon.hearing import frames_until, until
-from tests.daemon.test_hostile_callers import hello
+from tests.daemon.post import hello
 
 
 class Host(Known):

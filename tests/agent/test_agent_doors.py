@@ -19,7 +19,7 @@ from slurmbridge.wire import agent as wire
 from slurmbridge.wire.client import frame
 from tests.agent.login_node import ALICE, LoginNode, keep, plain_context, text_of
 from tests.daemon.hearing import until
-from tests.daemon.test_hostile_callers import hello
+from tests.daemon.post import hello
 
 ASSERTION = frame(wire.CALLER, wire.encode_caller(ALICE)) + frame(wire.DATA, hello("squeue", "-h"))
 

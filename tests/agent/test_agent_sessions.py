@@ -19,7 +19,7 @@ from slurmbridge.wire import client as frames
 from slurmbridge.wire import step
 from tests.agent.login_node import ALICE, LoginNode, keep, text_of
 from tests.daemon.hearing import frames_until, until
-from tests.daemon.test_hostile_callers import hello
+from tests.daemon.post import hello
 
 SCRIPT = frames.frame(b"G", frames.pack(b"job.sh", b"/home/alice/job.sh", b"#!/bin/sh\nsleep 10\n"))
 Rule = Callable[[LoginNode], None]

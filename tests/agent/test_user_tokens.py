@@ -18,7 +18,7 @@ from slurmbridge.wire import agent as wire
 from slurmbridge.wire.client import frame, pack
 from tests.agent.login_node import LoginNode, keep, plain_context, text_of
 from tests.daemon.hearing import frames_until, until
-from tests.daemon.test_hostile_callers import hello
+from tests.daemon.post import hello
 
 
 def caller(uid: int = 1001, *, by_token: bool = False) -> Call:

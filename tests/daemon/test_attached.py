@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import pathlib
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -11,7 +13,9 @@ from slurmbridge.daemon.attached import GRACE_S, Attached
 from slurmbridge.model.job import Job
 from slurmbridge.model.request import JobRequest
 from slurmbridge.model.states import JobFlag, JobState
+from slurmbridge.store.protocol import Op
 from tests.daemon.controlled import START, Site
+from tests.daemon.post import Post, hello, with_post
 
 ALICE = Call(argv=("salloc",), env={}, cwd="/home/alice", uid=1001, gid=1001, user="alice", group="alice", now=START)
 BOB = Call(argv=("salloc",), env={}, cwd="/home/bob", uid=1002, gid=1002, user="bob", group="bob", now=START)
@@ -112,3 +116,35 @@ def test_an_allocation_is_never_begun_again() -> None:
         return site.job(job_id)
 
     assert asyncio.run(play()).state is JobState.NODE_FAIL
+
+
+@pytest.mark.parametrize("argv", [("srun", "-H", "true"), ("salloc", "-H")])
+def test_a_caller_who_goes_while_his_allocation_is_stored_takes_it_along(
+    argv: tuple[str, ...], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def rule(there: Post) -> None:
+        store, stored = there.made.store, list[Callable[[], None]]()
+        write = store.write
+
+        def slowly(ops: Sequence[Op], done: Callable[[Exception | None], None], *, droppable: bool = False) -> None:
+            write(ops, lambda fault: stored.append(lambda: done(fault)), droppable=droppable)
+
+        monkeypatch.setattr(store, "write", slowly)
+        _, writer = await there.dial()
+        writer.write(hello(*argv))
+        while not stored:
+            await asyncio.sleep(0)
+        writer.transport.abort()
+        while there.made.controller.memory.tally.open:  # the daemon has seen him go
+            await asyncio.sleep(0)
+        monkeypatch.undo()
+        for tell in stored:
+            tell()
+        while there.made.states(1) != ["CANCELLED"]:
+            await asyncio.sleep(0)
+
+    async def in_time(there: Post) -> None:
+        async with asyncio.timeout(60):
+            await rule(there)
+
+    with_post(in_time, tmp_path)

@@ -17,7 +17,7 @@ from slurmbridge.wire import client as frames
 from slurmbridge.wire import supervisor as wire
 from tests.daemon.hearing import frames_until, until
 from tests.daemon.porch import Porch, Rule, is_cut, kept, opening
-from tests.daemon.test_hostile_callers import hello
+from tests.daemon.post import hello
 from tests.daemon.test_tls import gone
 
 

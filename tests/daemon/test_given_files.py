@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 
 from slurmbridge.wire import client as wire
-from tests.daemon.test_hostile_callers import Post, hello, with_post
+from tests.daemon.post import Post, hello, with_post
 
 SCRIPT = b"#!/bin/sh\n#SBATCH --comment=given\ntrue\n"
 

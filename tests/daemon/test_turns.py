@@ -16,7 +16,7 @@ from slurmbridge.daemon.changes import AT_ONCE
 from slurmbridge.errors import SlurmErrno
 from slurmbridge.wire import client as wire
 from tests.daemon.controlled import site
-from tests.daemon.test_hostile_callers import hello
+from tests.daemon.post import hello
 
 JOBS = 600
 

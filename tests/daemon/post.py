@@ -1,0 +1,77 @@
+"""A controller behind a real socket, and what callers say to it byte by byte."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pathlib
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from slurmbridge.daemon import server
+from slurmbridge.wire import client as wire
+from tests.daemon.controlled import Site, site
+
+
+class Post:
+    """A controller behind a real socket."""
+
+    def __init__(self, made: Site, path: str) -> None:
+        self.made, self.path = made, path
+
+    async def dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_unix_connection(self.path)
+
+    async def say(self, data: bytes) -> bytes:
+        """All that is answered to this, until there is an exit code or nothing comes any more."""
+        reader, writer = await self.dial()
+        writer.write(data)
+        answer, decoder, kinds = b"", wire.Decoder(), [b""]
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(0.3):
+                while b"X" not in kinds and (part := await reader.read(65536)):
+                    answer += part
+                    kinds += [kind for kind, _ in decoder.feed(part)]
+        writer.close()
+        return answer
+
+    async def is_alive(self) -> bool:
+        answer = await self.say(hello("squeue", "-h"))
+        return wire.frame(b"X", b"0") in answer
+
+
+def _close(sock: socket.socket, _hello: bytes, _uid: int) -> bool:
+    sock.close()
+    return True
+
+
+@contextlib.asynccontextmanager
+async def post(folder: pathlib.Path) -> AsyncIterator[Post]:
+    made = await site()
+    controller = made.controller
+    service = server.Service(controller.memory, controller.performer, made.clock, _close)
+    path = str(folder / "socket")
+    opened = await asyncio.get_running_loop().create_unix_server(lambda: server.Connection(service), path)
+    try:
+        yield Post(made, path)
+    finally:
+        opened.close()
+
+
+def with_post(rule: Callable[[Post], Awaitable[None]], folder: pathlib.Path) -> None:
+    async def whole() -> None:
+        async with post(folder) as there:
+            await rule(there)
+            assert await there.is_alive()
+
+    asyncio.run(whole())
+
+
+def hello(*argv: str, **changes: bytes) -> bytes:
+    """A greeting; `changes` replace its fields."""
+    fields = {
+        "version": wire.VERSION, "nonce": b"n" * 16, "umask": b"22", "columns": b"80", "sid": b"1", "tty": b"",
+        "host": b"h", "cwd": b"/", "rlimits": b"", "argc": b"%d" % len(argv), **changes,
+    }  # fmt: skip
+    return wire.frame(b"H", wire.pack(*fields.values(), *(os.fsencode(word) for word in argv), b"PATH=/bin"))
