@@ -215,27 +215,27 @@ class Run:
         if not self._ended:
             self._service.memory.tally.open -= 1
         self._ended = True
-        under_way = self._future
+        self._let_go(is_gone)
         self._forget_future()
         self._command.close()
-        self._let_go(is_gone)
-        if under_way is not None and type(self._effect) is fx.Submit:  # an allocation may yet come of it
-            under_way.add_done_callback(functools.partial(self._came_too_late, self._effect, is_gone))
+
+    def _let_go(self, is_gone: bool) -> None:
+        """Of an allocation, also of one that is being stored."""
+        self._held.let_go(is_lost=is_gone and not self._service.is_stopping)
+        if self._future is not None and type(self._effect) is fx.Submit:
+            self._future.add_done_callback(functools.partial(self._came_too_late, self._effect, is_gone))
 
     def _came_too_late(self, effect: fx.Submit, is_gone: bool, future: asyncio.Future[Any]) -> None:
         """What was asked for is there; who asked is not."""
         if not future.cancelled() and future.exception() is None:
             self._held.note(effect, future.result())
-            self._let_go(is_gone)
-
-    def _let_go(self, is_gone: bool) -> None:
-        self._held.let_go(is_lost=is_gone and not self._service.is_stopping)
+            self._held.let_go(is_lost=is_gone and not self._service.is_stopping)
 
     def _complain(self, message: str, code: int) -> None:
         name = os.path.basename(self._call.argv[0])
         self._print(fx.Print(f"{name}: error: {message}\n", 2))
         self._command.close()
-        self._held.let_go(is_lost=True)
+        self._let_go(is_gone=True)
         self._finish(code)
 
     def _finish(self, code: int) -> None:

@@ -14,6 +14,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.request import JobRequest
 from slurmbridge.model.states import JobFlag, JobState
 from slurmbridge.store.protocol import Op
+from slurmbridge.wire import client as wire
 from tests.daemon.controlled import START, Site
 from tests.daemon.post import Post, hello, with_post
 
@@ -118,10 +119,13 @@ def test_an_allocation_is_never_begun_again() -> None:
     assert asyncio.run(play()).state is JobState.NODE_FAIL
 
 
+@pytest.mark.parametrize("farewell", [b"", wire.frame(b"F", b""), wire.frame(b"D", b"")], ids=["none", "F", "D"])
 @pytest.mark.parametrize("argv", [("srun", "-H", "true"), ("salloc", "-H")])
 def test_a_caller_who_goes_while_his_allocation_is_stored_takes_it_along(
-    argv: tuple[str, ...], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    argv: tuple[str, ...], farewell: bytes, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """He is cut off, or says what nobody asked for."""
+
     async def rule(there: Post) -> None:
         store, stored = there.made.store, list[Callable[[], None]]()
         write = store.write
@@ -134,14 +138,18 @@ def test_a_caller_who_goes_while_his_allocation_is_stored_takes_it_along(
         writer.write(hello(*argv))
         while not stored:
             await asyncio.sleep(0)
-        writer.transport.abort()
-        while there.made.controller.memory.tally.open:  # the daemon has seen him go
+        if farewell:
+            writer.write(farewell)
+        else:
+            writer.transport.abort()
+        while there.made.controller.memory.tally.open:  # the daemon has seen it
             await asyncio.sleep(0)
         monkeypatch.undo()
         for tell in stored:
             tell()
         while there.made.states(1) != ["CANCELLED"]:
             await asyncio.sleep(0)
+        writer.close()
 
     async def in_time(there: Post) -> None:
         async with asyncio.timeout(60):
