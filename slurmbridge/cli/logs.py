@@ -161,9 +161,7 @@ def _write(data: bytes) -> None:
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
-    except (
-        BrokenPipeError
-    ):  # who read has enough: neither a file nor a daemon is to blame, so it ends as other commands do
+    except BrokenPipeError:  # who read has enough: neither file nor daemon is to blame, it ends as other commands do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
 
