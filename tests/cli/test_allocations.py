@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from slurmbridge.cli import throwaway
+from tests.cli.begun import Begun
+from tests.patience import until
 
 pytestmark = pytest.mark.processes
 Daemon = throwaway.Throwaway
@@ -30,11 +30,17 @@ def words(text: str) -> list[str]:
     return re.sub(r"\b\d+\b", "J", text).splitlines()
 
 
-def until(what: Callable[[], bool]) -> None:
-    end = time.monotonic() + 20
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+def waits_for(name: str) -> str:
+    """A line of shell that says that it has begun, and goes on when it is let."""
+    return f"touch {name}.begun; until [ -e {name}.go ]; do sleep 0.05; done"
+
+
+def has_begun(daemon: Daemon, name: str) -> None:
+    until(Path(daemon.work, f"{name}.begun").exists)
+
+
+def let_go(daemon: Daemon, name: str) -> None:
+    Path(daemon.work, f"{name}.go").touch()
 
 
 def state(daemon: Daemon, name: str) -> str:
@@ -49,12 +55,6 @@ def is_cancelled(daemon: Daemon, name: str) -> bool:
 
 def queued(daemon: Daemon, name: str, wanted: str) -> bool:
     return daemon.run(["squeue", "-hn", name, "-o", "%t"]).stdout.split() == [wanted]
-
-
-def begin(daemon: Daemon, *argv: str, **options: object) -> subprocess.Popen[str]:
-    given: dict[str, object] = {"stdin": subprocess.DEVNULL, "cwd": daemon.work, "env": daemon.env, **options}
-    command = [os.path.join(daemon.bin, argv[0]), *argv[1:]]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **given)  # type: ignore[call-overload,no-any-return]
 
 
 # ---- srun
@@ -148,18 +148,16 @@ def test_groups_of_a_job_share_a_step_and_one_alone_counts_its_own_tasks(daemon:
     ],
 )  # fmt: skip
 def test_a_signal_while_waiting_cancels_the_job(daemon: Daemon, command: str, number: int, said: list[str]) -> None:
-    waiting = begin(daemon, command, "-H", "-J", f"held-{command}", "true")
-    until(lambda: queued(daemon, f"held-{command}", "PD"))
-    time.sleep(0.2)
+    waiting = Begun(daemon, command, "-H", "-J", f"held-{command}", "true")
+    waiting.says("queued and waiting")
     waiting.send_signal(number)
-    _, err = waiting.communicate(timeout=20)
-    assert words(err) == said
-    assert waiting.returncode == 1
+    assert waiting.ends() == 1
+    assert words(waiting.err) == said
     assert is_cancelled(daemon, f"held-{command}")
 
 
 def test_a_caller_that_dies_while_waiting_takes_its_job_along(daemon: Daemon) -> None:
-    waiting = begin(daemon, "srun", "-H", "-J", "orphan", "true")
+    waiting = Begun(daemon, "srun", "-H", "-J", "orphan", "true")
     until(lambda: queued(daemon, "orphan", "PD"))
     waiting.kill()
     waiting.communicate()
@@ -167,20 +165,18 @@ def test_a_caller_that_dies_while_waiting_takes_its_job_along(daemon: Daemon) ->
 
 
 def test_a_waiting_srun_hears_that_its_job_was_cancelled(daemon: Daemon) -> None:
-    waiting = begin(daemon, "srun", "-H", "-J", "gone", "true")
-    until(lambda: queued(daemon, "gone", "PD"))
-    time.sleep(0.2)
+    waiting = Begun(daemon, "srun", "-H", "-J", "gone", "true")
+    waiting.says("queued and waiting")
     daemon.run(["scancel", "-n", "gone"])
-    _, err = waiting.communicate(timeout=20)
-    assert words(err)[-2:] == [
+    assert waiting.ends() == 1
+    assert words(waiting.err)[-2:] == [
         "srun: Job has been cancelled",
         "srun: error: Unable to allocate resources: Job/step already completing or completed",
     ]
-    assert waiting.returncode == 1
 
 
 def test_immediate_does_not_wait(daemon: Daemon) -> None:
-    holder = begin(daemon, "salloc", "-K", "-N2", "--exclusive", "-J", "holder", "sleep", "30")
+    holder = Begun(daemon, "salloc", "-K", "-N2", "--exclusive", "-J", "holder", "sleep", "600")
     until(lambda: queued(daemon, "holder", "R"))
     answer = daemon.run(["srun", "-I", "-J", "now", "true"])
     assert answer.stderr == "srun: error: Unable to allocate resources: Requested nodes are busy\n"
@@ -188,16 +184,20 @@ def test_immediate_does_not_wait(daemon: Daemon) -> None:
     later = daemon.run(["srun", "-I1", "true"])
     assert later.returncode == 1
     daemon.run(["scancel", "-n", "holder"])
-    holder.communicate(timeout=20)
+    assert holder.ends() == 1
 
 
 def test_who_has_to_wait_says_so_and_goes_on(daemon: Daemon) -> None:
-    answer = daemon.run(["srun", "--begin=now+2", *NODE])
-    assert words(answer.stderr) == [
+    waiting = Begun(daemon, "srun", "--begin=now+1hour", "-J", "later", *NODE)
+    waiting.says("queued and waiting")
+    job = daemon.run(["squeue", "-hn", "later", "-o", "%A"]).stdout.strip()
+    assert daemon.run(["scontrol", "update", f"jobid={job}", "starttime=now"]).returncode == 0
+    assert waiting.ends() == 0
+    assert words(waiting.err) == [
         "srun: job J queued and waiting for resources",
         "srun: job J has been allocated resources",
     ]
-    assert answer.stdout == "n1\n"
+    assert waiting.out == "n1\n"
 
 
 # ---- salloc
@@ -238,23 +238,24 @@ def test_the_command_goes_on_when_the_allocation_is_gone_unless_it_is_to_be_kill
     daemon: Daemon, options: list[str], code: int
 ) -> None:
     name = f"revoked{len(options)}"
-    held = begin(daemon, "salloc", *options, "-J", name, "sleep", "3")
-    until(lambda: queued(daemon, name, "R"))
-    time.sleep(0.3)
+    held = Begun(daemon, "salloc", *options, "-J", name, "sh", "-c", waits_for(name))
+    has_begun(daemon, name)
     daemon.run(["scancel", "-n", name])
-    _, err = held.communicate(timeout=20)
-    assert words(err)[-1] == "salloc: Job allocation J has been revoked."
-    assert held.returncode == code
+    held.says("has been revoked")
+    if not options:
+        let_go(daemon, name)
+    assert held.ends() == code
+    assert words(held.err)[-1] == "salloc: Job allocation J has been revoked."
 
 
 def test_a_signal_to_salloc_ends_the_allocation_and_not_the_command(daemon: Daemon) -> None:
-    held = begin(daemon, "salloc", "-J", "told", "sh", "-c", "sleep 2; echo done; exit 5")
-    until(lambda: queued(daemon, "told", "R"))
-    time.sleep(0.5)
+    held = Begun(daemon, "salloc", "-J", "told", "sh", "-c", waits_for("told") + "; echo done; exit 5")
+    has_begun(daemon, "told")
     held.send_signal(signal.SIGTERM)
-    out, err = held.communicate(timeout=20)
-    assert (out, held.returncode) == ("done\n", 5)
-    assert words(err)[-1] == "salloc: Job allocation J has been revoked."
+    held.says("has been revoked")
+    let_go(daemon, "told")
+    assert (held.ends(), held.out) == (5, "done\n")
+    assert words(held.err)[-1] == "salloc: Job allocation J has been revoked."
     assert state(daemon, "told") == "FAILED|0:15"
 
 
@@ -268,14 +269,14 @@ def test_an_allocation_without_shell_stays_and_takes_steps(daemon: Daemon) -> No
 
 def test_salloc_keeps_its_allocation_over_a_restart_of_the_daemon(commands: Path) -> None:
     with throwaway.opened(str(commands), cpus=4, memory=8000) as own:
-        held = begin(own, "salloc", "-J", "kept", "sh", "-c", "sleep 6; srun printenv SLURMD_NODENAME; exit 6")
-        until(lambda: queued(own, "kept", "R"))
+        held = Begun(own, "salloc", "-J", "kept", "sh", "-c", waits_for("kept") + f"; srun {' '.join(NODE)}; exit 6")
+        has_begun(own, "kept")
         own.kill()
         own.up()
         assert queued(own, "kept", "R")
-        out, err = held.communicate(timeout=30)
-        assert (out, held.returncode) == ("n1\n", 6)
-        assert words(err)[-1] == "salloc: Relinquishing job allocation J"
+        let_go(own, "kept")
+        assert (held.ends(), held.out) == (6, "n1\n")
+        assert words(held.err)[-1] == "salloc: Relinquishing job allocation J"
         assert state(own, "kept") == "FAILED|6:0"
 
 
@@ -283,14 +284,17 @@ def test_salloc_keeps_its_allocation_over_a_restart_of_the_daemon(commands: Path
 
 
 def test_sattach_shows_what_a_running_step_writes(daemon: Daemon) -> None:
-    step = begin(daemon, "srun", "-n2", "-J", "watched", "bash", "-c", "sleep 2; echo hi $SLURM_PROCID; exit 5")
+    script = "until [ -e watched.go ]; do echo tick; sleep 0.1; done; echo hi $SLURM_PROCID; exit 5"
+    step = Begun(daemon, "srun", "-n2", "-J", "watched", "bash", "-c", script)
     until(lambda: queued(daemon, "watched", "R"))
     job = daemon.run(["squeue", "-hn", "watched", "-o", "%A"]).stdout.strip()
-    until(lambda: job in daemon.run(["squeue", "-hs", "-o", "%i"]).stdout)
-    answer = daemon.run(["sattach", "-l", f"{job}.0"])
-    assert sorted(answer.stdout.splitlines()) == ["0: hi 0", "1: hi 1"]
-    assert answer.returncode == 5
-    step.communicate(timeout=20)
+    until(lambda: f"{job}.0" in daemon.run(["squeue", "-hs", "-o", "%i"]).stdout)
+    watch = Begun(daemon, "sattach", "-l", f"{job}.0")
+    until(lambda: {"0: tick", "1: tick"} <= set(watch.out.splitlines()), lambda: watch.err)
+    let_go(daemon, "watched")
+    assert watch.ends() == 5
+    assert sorted(line for line in watch.out.splitlines() if "tick" not in line) == ["0: hi 0", "1: hi 1"]
+    step.ends()
     late = daemon.run(["sattach", f"{job}.0"])
     assert late.stderr == "sattach: error: Could not get job step info: Invalid job id specified\n"
 
