@@ -6,9 +6,10 @@ import os
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
+
+from tests.patience import PATIENCE_S, until
 
 USERS = {"ann": (61001, 61001), "ben": (61002, 61002), "cyd": (61003, 61003)}
 SHELLS = {"cyd": "/usr/sbin/nologin"}
@@ -58,7 +59,7 @@ class Machine:
         """A command as `user` (or root), found in the prefix, working in the user's home."""
         with self.start(user, *argv, env=env, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE) as begun:
             try:
-                out, err = begun.communicate(stdin, timeout=60)
+                out, err = begun.communicate(stdin, timeout=PATIENCE_S)
             except BaseException:
                 begun.kill()
                 raise
@@ -93,15 +94,20 @@ class Machine:
         assert answer.returncode == 0, answer.stderr
         return answer.stdout.strip()
 
-    def wait_state(self, job: str, *states: str, limit: float = 20.0) -> str:
-        end = time.monotonic() + limit
-        state = ""
-        while time.monotonic() < end:
-            state = self.run("root", "squeue", "-h", "-t", "all", "-j", job, "-o", "%T").stdout.strip()
-            if state in states:
-                return state
-            time.sleep(0.1)
-        raise AssertionError(f"job {job} is {state}, not {states}")
+    def wait_state(self, job: str, *states: str) -> str:
+        """The first of these states that the job is in."""
+        seen = [""]
+
+        def reached() -> bool:
+            seen.append(self.run("root", "squeue", "-h", "-t", "all", "-j", job, "-o", "%T").stdout.strip())
+            return seen[-1] in states
+
+        until(reached, lambda: f"job {job} is {seen[-1]}, not {states}")
+        return seen[-1]
+
+    def spool(self) -> Sequence[str]:
+        """Folders of runs that there are."""
+        return [name for name in os.listdir(self.state / "spool") if not name.startswith(".")]
 
     def close(self) -> None:
         self.run("root", "slurmbridge", "down", "--state", str(self.state), "--jobs")

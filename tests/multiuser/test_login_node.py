@@ -2,75 +2,16 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import socket
-import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.multiuser.login import LoginNode, ended
 from tests.multiuser.machine import Machine
+from tests.patience import until
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
-WITHIN = 30.0
-
-
-class LoginNode:
-    """The agent's socket is not beside the daemon's files, so that nothing of the daemon's host is found there."""
-
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        self.socket = machine.folder / "login" / "socket"
-        self.keys = machine.folder / "keys"
-        self.env = {"SLURMBRIDGE_ADDR": f"unix:{self.socket}"}
-        self.agent: subprocess.Popen[bytes] | None = None
-
-    def up(self) -> None:
-        self.machine.up("--remote", f"127.0.0.1:{self.port}")
-
-    def enrol(self, name: str) -> None:
-        answer = self.machine.run(
-            "root", "slurmbridge", "agent-credentials", name, "--state", str(self.machine.state), "--out", str(self.keys)
-        )  # fmt: skip
-        assert answer.returncode == 0, answer.stderr
-
-    def begin(self) -> None:
-        """The agent, answering."""
-        words = ("--daemon", f"127.0.0.1:{self.port}", "--credentials", str(self.keys), "--socket", str(self.socket))
-        enter = ["nsenter", "--target", str(self.machine.holder.pid), "--mount"]
-        log = (self.machine.folder / "agent.log").open("ab")
-        with log:
-            self.agent = subprocess.Popen(
-                [*enter, f"{self.machine.prefix}/bin/slurmbridge", "agent", *words], stderr=log, stdout=log
-            )
-        until(lambda: self.run("ann", "squeue", "-h").returncode == 0)
-
-    def kill(self) -> None:
-        assert self.agent is not None
-        self.agent.kill()
-        self.agent.wait()
-
-    def run(self, user: str, *argv: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[str]:
-        return self.machine.run(user, *argv, env=self.env, stdin=stdin)
-
-    def start(self, user: str, *argv: str) -> subprocess.Popen[bytes]:
-        return self.machine.start(user, *argv, env=self.env)
-
-    def jobs(self, user: str) -> list[str]:
-        """Ids of all jobs of a user."""
-        return self.run(user, "sacct", "-n", "-X", "-P", "-o", "JobID", "-u", user).stdout.split()
-
-
-def until(true: Callable[[], bool], limit: float = WITHIN) -> None:
-    end = time.monotonic() + limit
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +48,7 @@ def test_a_job_is_its_users_and_knows_the_daemon_of_its_node(node: LoginNode) ->
 
 
 def test_what_srun_is_fed_comes_out_whole(node: LoginNode) -> None:
-    data = b"".join(b"%07d\n" % number for number in range(400_000))
-    answer = node.run("ann", "srun", "-n1", "cat", stdin=data)
-    assert answer.returncode == 0
-    assert answer.stdout.encode() == data
+    node.check_feeding()
 
 
 def test_steps_of_other_tasks_and_exit_codes_come_back(node: LoginNode) -> None:
@@ -129,7 +67,11 @@ def test_files_and_output_of_a_running_job_go_through_the_agent(node: LoginNode)
     (node.machine.home("ann") / "given").write_text("given\n")
     answer = node.run("ann", "salloc", "-n1", "sh", "-c", "sbcast -f given $PWD/copied && srun cat copied")
     assert (answer.returncode, answer.stdout) == (0, "given\n"), answer.stderr
-    words = "srun -n1 sh -c 'sleep 1; echo from the step' & sleep 0.5; sattach $SLURM_JOB_ID.0 >attached; wait"
+    words = (
+        "srun -n1 sh -c 'until [ -e seen ]; do echo here; sleep 0.1; done; echo from the step' &\n"
+        "until squeue -hs -o %i | grep -q $SLURM_JOB_ID.0; do sleep 0.1; done\n"
+        "sattach $SLURM_JOB_ID.0 >attached & until grep -q here attached; do sleep 0.1; done; touch seen; wait"
+    )
     answer = node.run("ann", "salloc", "-n1", "sh", "-c", words)
     assert "from the step" in (node.machine.home("ann") / "attached").read_text(), answer.stderr
 
@@ -160,13 +102,12 @@ def test_root_of_the_login_node_is_nobody(node: LoginNode, words: tuple[str, ...
 
 def test_a_submission_outlives_its_agent_and_is_made_once(node: LoginNode) -> None:
     before = node.jobs("ann")
-    begun = node.start("ann", "sbatch", "--wait", "--parsable", "-o", "/dev/null", "--wrap", "sleep 3; exit 5")
-    until(lambda: len(node.jobs("ann")) == len(before) + 1)
+    begun, go = node.submit_waiting(5)
     node.kill()
-    time.sleep(0.5)
     node.begin()
-    out, err = begun.communicate(timeout=WITHIN)
-    assert (begun.returncode, err) == (5, b"")
+    go.touch()
+    code, out, err = ended(begun)
+    assert (code, err) == (5, b"")
     assert node.jobs("ann") == [*before, out.decode().strip()]
 
 
@@ -179,11 +120,10 @@ def test_an_srun_that_waits_for_its_turn_outlives_its_agent(node: LoginNode) -> 
     begun = node.start("ben", "srun", "-n1", "echo", "done")
     until(lambda: len(node.jobs("ben")) == len(before) + 1)
     node.kill()
-    time.sleep(0.5)
     node.begin()
     node.run("ann", "scancel", blocker.strip())
-    out, err = begun.communicate(timeout=WITHIN)
-    assert (begun.returncode, out) == (0, b"done\n"), err
+    code, out, err = ended(begun)
+    assert (code, out) == (0, b"done\n"), err
     assert len(node.jobs("ben")) == len(before) + 1
 
 
@@ -192,28 +132,25 @@ def test_a_step_ends_with_the_agent_and_srun_says_so(node: LoginNode) -> None:
     begun = node.start("ann", "srun", "-n1", "sh", "-c", f"echo $$ >{mark}; sleep 600")
     until(mark.exists)
     node.kill()
-    time.sleep(0.3)
     node.begin()
-    _, err = begun.communicate(timeout=WITHIN)
-    assert begun.returncode == 1
+    code, _, err = ended(begun)
+    assert code == 1
     assert b"the connection to it was cut" in err
     until(lambda: not node.run("ann", "squeue", "-h", "-u", "ann").stdout)
 
 
 def test_commands_wait_for_a_daemon_that_is_started_again(node: LoginNode) -> None:
     before = node.jobs("ann")
-    begun = node.start("ann", "sbatch", "--wait", "--parsable", "-o", "/dev/null", "--wrap", "sleep 4; exit 6")
-    until(lambda: len(node.jobs("ann")) == len(before) + 1)
-    pid = int((node.machine.state / "daemon.pid").read_text().split()[0])
-    os.kill(pid, signal.SIGKILL)
-    time.sleep(0.3)
+    begun, go = node.submit_waiting(6)
+    node.kill_daemon()
     asked = node.start("ben", "squeue", "-h", "-u", "ann", "-o", "%u")
     node.up()
-    out, err = begun.communicate(timeout=WITHIN)
-    assert (begun.returncode, err) == (6, b"")
+    code, out, err = ended(asked)
+    assert (code, out) == (0, b"ann\n"), err
+    go.touch()
+    code, out, err = ended(begun)
+    assert (code, err) == (6, b"")
     assert node.jobs("ann") == [*before, out.decode().strip()]
-    out, err = asked.communicate(timeout=WITHIN)
-    assert (asked.returncode, out) == (0, b"ann\n"), err
 
 
 def test_two_hundred_connections_are_served(node: LoginNode) -> None:

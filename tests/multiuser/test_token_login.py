@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.multiuser.login import LoginNode, ended
 from tests.multiuser.machine import Machine
-from tests.multiuser.test_login_node import WITHIN, LoginNode, until
+from tests.patience import until
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 SAVE = "umask 077; mkdir -p .config/slurmbridge; slurmbridge token --days 3 >.config/slurmbridge/token"
@@ -38,10 +39,7 @@ def test_a_job_and_its_steps_are_the_users_of_the_token(node: LoginNode) -> None
 
 
 def test_what_srun_is_fed_comes_out_whole(node: LoginNode) -> None:
-    data = b"".join(b"%07d\n" % number for number in range(300_000))
-    answer = node.run("ann", "srun", "-n1", "cat", stdin=data)
-    assert answer.returncode == 0
-    assert answer.stdout.encode() == data
+    node.check_feeding()
 
 
 def test_salloc_and_exit_codes(node: LoginNode) -> None:
@@ -54,7 +52,7 @@ def test_an_interrupted_salloc_gives_its_allocation_back(node: LoginNode) -> Non
     begun = node.start("ann", "salloc", "-n1", "sh", "-c", f"echo $$ >{mark}; exec sleep 600")
     until(lambda: mark.exists() and bool(mark.read_text()))
     os.kill(int(mark.read_text()), signal.SIGTERM)
-    begun.communicate(timeout=WITHIN)
+    ended(begun)
     until(lambda: not node.run("ann", "squeue", "-h").stdout)
 
 
@@ -66,19 +64,19 @@ def test_a_killed_client_leaves_no_allocation_and_no_process(node: LoginNode) ->
     os.kill(client, signal.SIGKILL)
     until(lambda: not node.run("ann", "squeue", "-h").stdout)
     os.kill(command, signal.SIGKILL)  # which has its own life, as beside Slurm's salloc
-    begun.communicate(timeout=WITHIN)
+    ended(begun)
     pattern = ["pgrep", "-u", "61001", "-f", "cli/thin"]
     until(lambda: not subprocess.run(pattern, capture_output=True, text=True).stdout)
 
 
 def test_a_daemon_that_is_started_again_is_waited_for(node: LoginNode) -> None:
     before = node.jobs("ann")
-    begun = node.start("ann", "sbatch", "--wait", "--parsable", "-o", "/dev/null", "--wrap", "sleep 3; exit 4")
-    until(lambda: len(node.jobs("ann")) == len(before) + 1)
-    os.kill(int((node.machine.state / "daemon.pid").read_text().split()[0]), signal.SIGKILL)
+    begun, go = node.submit_waiting(4)
+    node.kill_daemon()
     node.up()
-    out, err = begun.communicate(timeout=WITHIN)
-    assert (begun.returncode, err) == (4, b"")
+    go.touch()
+    code, out, err = ended(begun)
+    assert (code, err) == (4, b"")
     assert node.jobs("ann") == [*before, out.decode().strip()]
 
 

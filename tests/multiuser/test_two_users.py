@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.multiuser.machine import Machine
+from tests.patience import until
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 SECRET = "the-secret-of-ann"
@@ -32,9 +32,8 @@ def job(machine: Machine) -> str:
     script.chmod(0o644)
     job = machine.submit("ann", str(script), env={"TOKEN": SECRET})
     machine.wait_state(job, "RUNNING")
-    output, end = machine.home("ann") / f"slurm-{job}.out", time.monotonic() + 10
-    while (not output.exists() or output.read_text().count("\n") < 5) and time.monotonic() < end:
-        time.sleep(0.05)
+    output = machine.home("ann") / f"slurm-{job}.out"
+    until(lambda: output.exists() and output.read_text().count("\n") == 5)
     return job
 
 
