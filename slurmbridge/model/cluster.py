@@ -19,7 +19,7 @@ DEFAULT_DEVICE_MIB: Final = 80 * 1024
 """Memory of a device whose size nobody said."""
 
 
-class Device(msgspec.Struct, frozen=True, kw_only=True):
+class Device(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One device of gres.conf."""
 
     name: str = "gpu"
@@ -46,7 +46,7 @@ def is_mig_profile(kind: str) -> bool:
     return _PROFILE.fullmatch(kind) is not None
 
 
-class NodeConf(msgspec.Struct, frozen=True, kw_only=True):
+class NodeConf(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One node of NodeName lines (expanded), or a virtual node."""
 
     name: str
@@ -78,7 +78,7 @@ class NodeConf(msgspec.Struct, frozen=True, kw_only=True):
         return max(self.cpus - self.core_spec_count * max(self.threads_per_core, 1), 0)
 
 
-class Health(msgspec.Struct, frozen=True, kw_only=True):
+class Health(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How the cluster says that a node is, beside what an operator said of it. It goes by itself when the cause does."""
 
     is_down: bool = False
@@ -89,7 +89,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     uid: int | None = None  # SlurmUser's: whoever a reason of the controller's own is by
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class Taken(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What somebody else than our jobs has of a node, or will not let jobs have, as far as the cluster tells."""
 
     cpus: int = 0
@@ -101,7 +101,7 @@ class Taken(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int | None = None  # so many jobs at most: pods of a node are limited
 
 
-class Others(msgspec.Struct, frozen=True, kw_only=True):
+class Others(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`Taken` as the planner has to have it: devices by index."""
 
     cpus: int = 0
@@ -110,7 +110,7 @@ class Others(msgspec.Struct, frozen=True, kw_only=True):
     drained: str = ""  # those of them that are broken or tainted, as Gres= has them: gpu:a100:1
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A node as it stands. Allocated amounts are derived from running jobs by the daemon's `Nodes` index."""
 
     conf: NodeConf

@@ -4,6 +4,9 @@
 changes. A pending array is ONE Job whose `tasks` holds the indexes not yet started; a task that starts, is held or is
 changed by itself splits off as a Job of its own (`lifecycle.arrays`). Heterogeneous components are Jobs with
 consecutive ids and a common `het_job_id`.
+
+Records are never changed and hold nothing that could hold them, so no search for garbage goes through them (`gc=False`); of
+a job only what differs from the defaults is encoded.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ class GpuScope(enum.Enum):
     TASK = "task"
 
 
-class GpuNeed(msgspec.Struct, frozen=True, kw_only=True):
+class GpuNeed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """GPUs of one job, after resolution: how many devices of what, and how much of each.
 
     `count` devices per `scope`; each device is taken whole (milli = 1000, mib = 0), by portion (milli < 1000) or by
@@ -47,7 +50,7 @@ class GpuNeed(msgspec.Struct, frozen=True, kw_only=True):
     kinds: tuple[tuple[str, int], ...] = ()
 
 
-class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A job as accepted: resolved names, counts and limits. Text fields are what scontrol shows."""
 
     request: JobRequest
@@ -145,7 +148,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     mail_user: str = ""
 
 
-class DeviceShare(msgspec.Struct, frozen=True, kw_only=True):
+class DeviceShare(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A device of a node, whole or in part."""
 
     index: int  # on the node, as in gres.conf
@@ -154,7 +157,7 @@ class DeviceShare(msgspec.Struct, frozen=True, kw_only=True):
     mib: int = 0
 
 
-class NodeShare(msgspec.Struct, frozen=True, kw_only=True):
+class NodeShare(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a job holds on one node."""
 
     node: str
@@ -165,7 +168,7 @@ class NodeShare(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int = 1  # tasks of the layout on this node
 
 
-class Allocation(msgspec.Struct, frozen=True, kw_only=True):
+class Allocation(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A gang's places, in rank order."""
 
     partition: str
@@ -175,7 +178,7 @@ class Allocation(msgspec.Struct, frozen=True, kw_only=True):
     lent_to: int = 0  # who was promised these places: the run is ended when that job can start
 
 
-class Evicted(msgspec.Struct, frozen=True, kw_only=True):
+class Evicted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A run was chosen to give way. Stays on the job that is pending again until its next start."""
 
     mode: str  # REQUEUE, CANCEL, SUSPEND
@@ -185,7 +188,7 @@ class Evicted(msgspec.Struct, frozen=True, kw_only=True):
     moved: bool = False  # it was to start elsewhere at once
 
 
-class Charge(msgspec.Struct, frozen=True, kw_only=True):
+class Charge(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How the use of a run is counted: settled when it ends, so that all who count it agree."""
 
     half_life: float  # PriorityDecayHalfLife in seconds, 0 = use never fades
@@ -194,7 +197,7 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True):
     lasting: tuple[int, ...] = ()  # those of them whose use never fades (NoDecay)
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Identity plus what changes. Times are epoch seconds (float in store, whole seconds when shown)."""
 
     job_id: int
@@ -287,7 +290,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.state.is_finished
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What processes used. Microseconds, KiB as the kernel reports them; node and task of the maximum."""
 
     user_us: int = 0
@@ -312,7 +315,7 @@ class StepId(enum.Enum):
     PENDING = -3
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One step of one run; key (job_id, restarts, step_id)."""
 
     job_id: int

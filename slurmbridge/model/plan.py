@@ -47,7 +47,7 @@ class Delta(msgspec.Struct, frozen=True, kw_only=True):
     reservations: tuple[Reservation, ...] | None = None
 
 
-class Start(msgspec.Struct, frozen=True, kw_only=True):
+class Start(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Start this job, or the next task of this array record, now."""
 
     job_id: int
@@ -57,7 +57,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     time_limit: int | None = None  # minutes, where the limit is shortened to fit (--time-min)
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class Verdict(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """Why a job waits. `start`: expected start, None when not known."""
 
     job_id: int
@@ -69,7 +69,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     partition: str = ""  # of an estimate
 
 
-class Eviction(msgspec.Struct, frozen=True, kw_only=True):
+class Eviction(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """End a run so that another may start."""
 
     job_id: int
@@ -81,7 +81,7 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True):
     restarts: int | None = None  # the run that is meant; None: whichever runs
 
 
-class Nomination(msgspec.Struct, frozen=True, kw_only=True):
+class Nomination(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """What is being freed for a job, or for the next task of an array record, is held for it: nobody takes it meanwhile."""
 
     job_id: int

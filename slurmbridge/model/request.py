@@ -27,14 +27,14 @@ class MemoryPer(enum.Enum):
     GPU = "gpu"
 
 
-class Memory(msgspec.Struct, frozen=True):
+class Memory(msgspec.Struct, frozen=True, gc=False):
     """`--mem`, `--mem-per-cpu`, `--mem-per-gpu`: MiB per what. 0 per node or CPU = all of a node."""
 
     per: MemoryPer
     mib: int
 
 
-class Signal(msgspec.Struct, frozen=True, kw_only=True):
+class Signal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`--signal`: number, seconds before the end, and to whom."""
 
     number: int
@@ -43,7 +43,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True):
     at_reservation: bool = False  # R:
 
 
-class DependencyTerm(msgspec.Struct, frozen=True, kw_only=True):
+class DependencyTerm(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One parent of one `--dependency` term; several parents of a term become several of these."""
 
     kind: str  # after, afterany, afterok, afternotok, aftercorr, afterburstbuffer, singleton (lower case)
@@ -52,14 +52,14 @@ class DependencyTerm(msgspec.Struct, frozen=True, kw_only=True):
     minutes: int = 0  # after:ID+5
 
 
-class Dependency(msgspec.Struct, frozen=True, kw_only=True):
+class Dependency(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """All terms, joined by one operator."""
 
     terms: tuple[DependencyTerm, ...]
     any_of: bool = False  # joined by `?`
 
 
-class ArraySpec(msgspec.Struct, frozen=True, kw_only=True):
+class ArraySpec(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """`--array`: the tasks as sorted (first, last, step) runs, and `%limit` (0 = none)."""
 
     runs: tuple[tuple[int, int, int], ...]
@@ -67,7 +67,7 @@ class ArraySpec(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""  # as typed, without brackets
 
 
-class GresTerm(msgspec.Struct, frozen=True, kw_only=True):
+class GresTerm(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One `name[:type][:count]` of --gres, --gpus..., --tres-per-*."""
 
     name: str  # "gpu", "shard", "mps", "cpu" (tres-per-task), "license/..."
@@ -76,26 +76,26 @@ class GresTerm(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""  # as typed
 
 
-class GresRequest(msgspec.Struct, frozen=True, kw_only=True):
+class GresRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The generic resources of one scope, with the text that scontrol shows (`gres/gpu:a100:1`)."""
 
     terms: tuple[GresTerm, ...]
     text: str
 
 
-class LicenseTerm(msgspec.Struct, frozen=True, kw_only=True):
+class LicenseTerm(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     count: int = 1
 
 
-class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+class Provenance(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where a value came from."""
 
     source: str  # "command line", "environment", "directive", "default"
     place: str = ""  # variable name, or FILE:LINE:COLUMN
 
 
-class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
+class JobRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """See the module docstring. Counts are as typed; text fields keep the user's spelling."""
 
     # identity and destination

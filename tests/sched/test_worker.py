@@ -80,6 +80,15 @@ def test_an_explanation_leaves_the_state_alone(worker: Worker) -> None:
     assert not frames.decode_plan(worker.ask(frames.encode_request(Delta(version=9), NOW))).starts
 
 
+def test_of_a_job_a_frame_carries_what_differs_from_the_defaults() -> None:
+    one = first(job(10))
+    more = len(frames.encode_request(first(job(10), job(11)), NOW)) - len(frames.encode_request(one, NOW))
+    assert more < 500
+    assert frames.decode_request(frames.encode_request(one, NOW)[frames.HEADER.size :]) == frames.CycleRequest(
+        delta=one, now=NOW
+    )
+
+
 def test_a_broken_request_is_a_failure_and_the_next_one_works(worker: Worker) -> None:
     answer = frames.decode_answer(worker.ask(frames.HEADER.pack(3) + b"\xc1\xc1\xc1"))
     assert isinstance(answer, frames.Failure)
