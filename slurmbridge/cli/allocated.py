@@ -2,7 +2,8 @@
 
 srun runs its step over the job's first supervisor. salloc runs a command of the user's, in its own process group and,
 on a terminal, in the foreground; meanwhile it listens to the daemon, which may say that the allocation is gone. A
-connection that is cut is made again under the same nonce: the daemon that restarts finds its allocation held.
+connection that is cut is made again under the same nonce: the daemon that restarts finds its allocation held. It reads
+the command line again, and hears what came of the allocation when it has handed it over anew, not before.
 Standard library only. Follows srun(1) and salloc(1).
 """
 
@@ -14,6 +15,7 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from slurmbridge.wire.client import frame, pack, unpack
@@ -29,27 +31,34 @@ HARMLESS = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL}
 """A command that one of these ended was ended by its user: exit code 0."""
 
 
-def answer(session: Session, payload: bytes) -> None:
-    """Do what frame J asks for and say what came of it; to a daemon that restarted and asks again, say it again."""
+def answer(session: Session, payload: bytes) -> int | None:
+    """Do what frame J asks for and say what came of it; to a daemon that restarted and asks again, say it again.
+
+    The exit code when the daemon is not waiting for it: it said meanwhile that the allocation is over."""
+    session.handed = session.connection
     if b"J" not in session.answers:
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
         what, facts, *env = unpack(payload)
-        session.code, status = _use(session, what.decode(), facts, env)
+        session.code, status, is_over = _use(session, what.decode(), facts, env)
         session.answers[b"J"] = frame(b"D", pack(b"%d" % session.code, b"%d" % status))
-    session.send(session.answers[b"J"])
+        if is_over:
+            return session.code
+    if session.handed is session.connection:  # one that was made meanwhile brings the question first
+        session.send(session.answers[b"J"])
+    return None
 
 
-def _use(session: Session, what: str, facts: bytes, env: list[bytes]) -> tuple[int, int]:
-    """(exit code for the user, wait status for the job)."""
+def _use(session: Session, what: str, facts: bytes, env: list[bytes]) -> tuple[int, int, bool]:
+    """(exit code for the user, wait status for the job, whether the daemon has said its last word)."""
     known: dict[str, Any] = json.loads(facts)
     if what == "step":
         from slurmbridge.cli import srun_client
 
-        return srun_client.in_new_allocation([os.fsdecode(word) for word in session.argv], known)
+        return *srun_client.in_new_allocation([os.fsdecode(word) for word in session.argv], known), False
     if what in ("attach", "cast"):
         from slurmbridge.cli import guests
 
-        return (guests.attach(known) if what == "attach" else guests.cast(known)), 0
+        return (guests.attach(known) if what == "attach" else guests.cast(known)), 0, False
     added = dict(entry.split(b"=", 1) for entry in env)
     return Command(session, known, {**os.environb, **added}).run()
 
@@ -62,12 +71,13 @@ class Command:
         self._argv: list[str] = facts["argv"] or [_shell()]
         self._pid = 0
         self._status = 0
-        self._is_done = self._hung_up = False
+        self._is_done = self._hung_up = self._is_over = False
+        self._untold: list[int] = []  # signals that nobody could be told of
         self._again = 0.0
         self._connected = True
         self._tty = -1
 
-    def run(self) -> tuple[int, int]:
+    def run(self) -> tuple[int, int, bool]:
         signals, signals_in = os.pipe()
         for end in (signals, signals_in):
             os.set_blocking(end, False)
@@ -77,15 +87,15 @@ class Command:
         program = self._find()
         if program is None:
             self._say(f'error: _fork_command: Unable to find command "{self._argv[0]}"')
-            return 1, 0
+            return 1, 0, False
         self._fork(program)
         while not self._is_done and not self._hung_up:
             self._turn(signals)
         if self._tty >= 0:
             _give_terminal(self._tty, os.getpgrp())
         if not self._is_done:
-            return 1, 0
-        return self._code(), self._status
+            return 1, 0, self._is_over
+        return self._code(), self._status, self._is_over
 
     def _say(self, text: str) -> None:
         os.write(2, f"{self._session.command}: {text}\n".encode("utf-8", "surrogateescape"))
@@ -145,28 +155,38 @@ class Command:
         connection = self._session.connection
         if self._connected and connection is not None:
             readers.append(connection.fileno())
-        ready, _, _ = select.select(readers, [], [], None if self._connected else AGAIN_S)
+        ready, _, _ = select.select(readers, [], [], None if self._connected or self._is_over else AGAIN_S)
+        if self._connected and len(ready) > (signals in ready):
+            self._unless_cut(self._listen)
+        elif not self._connected and not self._is_over:
+            self._unless_cut(self._connect)
         if signals in ready:
             for number in os.read(signals, 64):
                 self._signalled(number)
-        if not self._connected:
-            self._connect()
-        elif len(ready) > (signals in ready):
-            self._listen()
 
-    def _listen(self) -> None:
+    def _unless_cut(self, act: Callable[[], None]) -> None:
+        """A connection that breaks is no fault: the next turn makes another."""
         try:
-            frames = self._session.receive()
+            act()
         except Exception as fault:
             if type(fault).__name__ != "Cut":
                 raise
             self._connected = False
-            return
-        for kind, payload in frames:
+
+    def _listen(self) -> None:
+        for kind, payload in self._session.receive():
             if kind in (b"O", b"E"):
                 self._session.print(1 if kind == b"O" else 2, payload)
+            elif kind in (b"A", b"I", b"W"):
+                self._session.answer(kind, payload)
+            elif kind == b"J":
+                self._session.handed = self._session.connection
+                self._tell()
             elif kind == b"R":
                 self._recalled(int(payload))
+            elif kind == b"X":  # it ended while nobody was there to say so
+                self._is_over, self._connected = True, False
+                self._recalled(int(self._facts["kill"]))
 
     def _connect(self) -> None:
         if time.monotonic() < self._again:
@@ -175,8 +195,14 @@ class Command:
         client = sys.modules[type(self._session).__module__]
         connection, _ = client.connect(self._session.command, self._session.entries)
         if connection is not None:
-            self._session.begin(connection)
             self._connected = True
+            self._session.begin(connection)
+
+    def _tell(self) -> None:
+        """Of signals, as soon as somebody listens who knows of the allocation."""
+        while self._untold and self._connected and self._session.handed is self._session.connection:
+            self._session.caught(self._untold[0], None)
+            del self._untold[0]
 
     def _recalled(self, number: int) -> None:
         """The allocation is gone. Programs in the terminal's foreground that the command started hear of it."""
@@ -198,7 +224,8 @@ class Command:
             _kill_group(self._pid, signal.SIGHUP)
             self._hung_up = True
         elif number in TOLD:
-            self._session.caught(number, None)
+            self._untold.append(number)
+            self._unless_cut(self._tell)
 
     def _stopped(self) -> None:
         """The command was stopped (^Z): nobody could continue it but its own shell, so it goes on."""

@@ -51,7 +51,7 @@ def _run(call: Call, site: Site) -> Command:
     if wish.leader.no_shell:
         return 0
     env = allocation_env(job, site.config, components=jobs, submit_dir=call.cwd)
-    facts = (("argv", list(wish.line.operands)), ("chdir", folder))
+    facts = (("argv", list(wish.line.operands)), ("chdir", folder), ("kill", _kill_signal(wish)))
     returned: Returned = yield HandOver(job_id=job.job_id, what="command", facts=facts, env=tuple(env.items()))
     if returned.is_over:
         yield say(_gone(site.job(job.job_id) or job))

@@ -254,7 +254,7 @@ def test_a_signal_to_salloc_ends_the_allocation_and_not_the_command(daemon: Daem
     held.send_signal(signal.SIGTERM)
     held.says("has been revoked")
     let_go(daemon, "told")
-    assert (held.ends(), held.out) == (5, "done\n")
+    assert (held.ends(), held.out) == (5, "done\n"), held.err
     assert words(held.err)[-1] == "salloc: Job allocation J has been revoked."
     assert state(daemon, "told") == "FAILED|0:15"
 
@@ -275,7 +275,7 @@ def test_salloc_keeps_its_allocation_over_a_restart_of_the_daemon(commands: Path
         own.up()
         assert queued(own, "kept", "R")
         let_go(own, "kept")
-        assert (held.ends(), held.out) == (6, "n1\n")
+        assert (held.ends(), held.out) == (6, "n1\n"), held.err
         assert words(held.err)[-1] == "salloc: Relinquishing job allocation J"
         assert state(own, "kept") == "FAILED|6:0"
 

@@ -23,9 +23,7 @@ HERE = __file__
 SYSTEM_SOCKET = b"/run/slurmbridge/socket"
 LONGEST_NAME = 107  # bytes in sun_path
 INTERACTIVE = ("srun", "salloc")
-MESSAGE_TIMEOUT = (
-    10.0  # seconds of silence after which the daemon is looked after; Slurm's default of the slurm.conf key
-)
+MESSAGE_TIMEOUT = 10.0  # seconds of silence after which the daemon is looked after; Slurm's default
 EAGAIN, EACCES, EPIPE, ECONNREFUSED = 11, 13, 32, 111
 LIMITS = {  # of /proc/self/limits: its title -> the name in --propagate
     b"Max cpu time": b"CPU", b"Max file size": b"FSIZE", b"Max data size": b"DATA", b"Max stack size": b"STACK",
@@ -239,6 +237,7 @@ class Session:
         self.lines: list[bytes] = []  # words from a prompt
         self.asked = 0  # questions on this connection: each line is another answer
         self.connection: _socket.socket | None = None
+        self.handed: _socket.socket | None = None  # the connection over which an allocation came last
         self.decoder: frames.Decoder
         self.sending = False
         self.signals: list[int] = []
@@ -254,14 +253,15 @@ class Session:
                 elif kind == b"E":
                     self.print(2, payload)
                 elif kind == b"X":
-                    return int(payload)
+                    return int(payload) if self.handed in (None, self.connection) else self.code
                 elif kind in b"AIW":
                     self.answer(kind, payload)
                 elif kind == b"J":
                     import_path()
                     from slurmbridge.cli import allocated
 
-                    allocated.answer(self, payload)
+                    if (code := allocated.answer(self, payload)) is not None:
+                        return code
                 elif kind == b"L":
                     import_path()
                     load("cli/thin", "absent").run_locally("final", HERE, self.argv)
