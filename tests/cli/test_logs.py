@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from slurmbridge.cli import throwaway
+from tests.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.processes
 
@@ -48,8 +48,7 @@ def test_a_file_that_is_not_here_is_named(daemon: throwaway.Throwaway) -> None:
 def test_what_is_there_and_cannot_be_read_is_told_at_once(daemon: throwaway.Throwaway) -> None:
     made = Path(daemon.work) / "made"
     job = submit(daemon, "rm not-$SLURM_JOB_ID; mkdir not-$SLURM_JOB_ID; touch made; sleep 600", "-o", "not-%j")
-    while not made.exists():
-        time.sleep(0.05)
+    until(made.exists)
     answer = logs(daemon, "--follow", job)
     assert answer.returncode == 1 and f"{daemon.work}/not-{job}: Is a directory" in answer.stderr
     daemon.run(["scancel", job])
@@ -84,7 +83,7 @@ def test_following_goes_on_until_the_job_is_over(daemon: throwaway.Throwaway) ->
     daemon.kill()
     daemon.up()
     go.touch()
-    assert follows.communicate(timeout=60)[0] == "two\n"
+    assert follows.communicate(timeout=PATIENCE_S)[0] == "two\n"
     assert follows.returncode == 0
 
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from slurmbridge.cli import throwaway
+from tests.patience import PATIENCE_S, until
 
 pytestmark = pytest.mark.processes
-PATIENCE_S = 20
 
 
 @pytest.fixture(scope="module")
@@ -98,13 +98,15 @@ def test_a_shell_has_a_terminal_of_its_own_that_it_controls(daemon: throwaway.Th
 
 def test_the_terminal_is_as_large_as_the_users_also_after_a_change(daemon: throwaway.Throwaway) -> None:
     screen = shell(daemon)
+
+    def told() -> str:
+        screen.type("echo is $(stty size)\r")
+        return screen.until(r"is (\d+ \d+)\r\n>> ").group(1)
+
     for rows, columns in ((33, 111), (40, 90)):
         screen.resize(rows, columns)
-        end = time.monotonic() + PATIENCE_S
-        while f"is {rows} {columns}" not in screen.text:
-            assert time.monotonic() < end, screen.text
-            screen.type("echo is $(stty size)\r")
-            screen.until(r"is \d+ \d+\r\n>> ")
+        wanted = f"{rows} {columns}"
+        until(lambda wanted=wanted: told() == wanted, lambda: screen.text)  # type: ignore[misc]
     screen.type("exit\r")
     assert screen.end() == 0
 
@@ -130,10 +132,7 @@ def test_control_c_and_z_reach_the_program_not_srun(daemon: throwaway.Throwaway)
 def test_end_of_input_ends_a_shell_and_the_users_terminal_is_as_before(daemon: throwaway.Throwaway) -> None:
     holder = Screen(daemon, "srun", "--quiet", "--pty", "cat")
     before = holder.modes()
-    deadline = time.monotonic() + PATIENCE_S
-    while holder.modes() == before:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: holder.modes() != before)
     holder.type("abc\r")
     holder.until("abc\r\nabc\r\n")
     holder.type("\x04")
@@ -164,10 +163,7 @@ def test_a_terminal_that_goes_away_ends_the_shell(daemon: throwaway.Throwaway) -
     os.close(screen._fd)
     os.kill(screen.pid, signal.SIGHUP)
     os.waitpid(screen.pid, 0)
-    end = time.monotonic() + PATIENCE_S
-    while daemon.run(["squeue", "-hn", "gone"]).stdout:
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    until(lambda: not daemon.run(["squeue", "-hn", "gone"]).stdout)
 
 
 def test_without_a_terminal_the_option_is_disregarded_with_a_word(daemon: throwaway.Throwaway) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from slurmbridge.commands import table
 from tests.cli.fake_daemon import FakeDaemon, Peer
+from tests.patience import PATIENCE_S
 
 
 def echo(peer: Peer) -> None:
@@ -19,7 +20,9 @@ def echo(peer: Peer) -> None:
 
 def call(argv: list[str], folder: Path, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
     given = {"PATH": "/usr/bin:/bin", "SLURMBRIDGE_ADDR": f"unix:{folder}/socket", **(env or {})}
-    return subprocess.run(argv, env=given, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, timeout=30)
+    return subprocess.run(
+        argv, env=given, cwd=folder, capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE_S
+    )
 
 
 def test_every_command_of_the_table_is_installed(commands: Path) -> None:
