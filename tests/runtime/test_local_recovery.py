@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pathlib
 import signal
@@ -12,8 +13,20 @@ import pytest
 
 from slurmbridge.runtime.protocol import Lost, RunKey
 from slurmbridge.spool import claim
+from slurmbridge.supervisor import kernel
+from tests.patience import until
 from tests.runtime.contract import ended
-from tests.runtime.local_bench import FOREVER, IS_ROOT, NODES, LocalBench, die_after, runs_forever, supervisor_of, use
+from tests.runtime.local_bench import (
+    FOREVER,
+    HAS_SPACES,
+    IS_ROOT,
+    NODES,
+    LocalBench,
+    die_after,
+    runs_forever,
+    supervisor_of,
+    use,
+)
 
 pytestmark = pytest.mark.processes
 
@@ -71,6 +84,28 @@ def test_a_killed_supervisor_takes_its_job_along_and_the_run_is_lost(state: path
         assert not ended(bench, key)
 
     use(state, rule, spaces=spaces)
+
+
+@pytest.mark.skipif(not HAS_SPACES, reason="needs root and namespaces")
+def test_a_run_is_proved_gone_where_nobody_reaps_orphans(state: pathlib.Path) -> None:
+    """As in a container whose first program does not look after processes that are not its own."""
+
+    async def rule(bench: LocalBench) -> None:
+        await bench.runtime.adopt([RunKey(1, 0)])
+        await bench.pass_time(5, lambda: any(isinstance(report, Lost) for report in bench.reports))
+        assert not runs_forever()
+
+    kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        die_after(state, f"#!/bin/sh\n{FOREVER} &\n{FOREVER}\n", reports=1)
+        until(runs_forever)
+        os.kill(supervisor_of(state), signal.SIGKILL)
+        use(state, rule)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, 0):
+                pass
+    finally:
+        kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 0)
 
 
 def test_a_killed_rank_fails_the_whole_run(state: pathlib.Path) -> None:

@@ -1,7 +1,7 @@
 """What the spool says of a run whose supervisor is not connected: alive, ended, dying, dead, or never there.
 
 A run is proved gone when its supervisors are (boot id, pid and start time), when the first process of its PID namespace
-is, and when no process carries its marks. What is left over is killed first.
+is or waits only for zombies, and when no process carries its marks. What is left over is killed first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import signal
 from typing import Any
 
 from slurmbridge.runtime.protocol import RunKey
-from slurmbridge.spool import claim, process
+from slurmbridge.spool import claim, namespace, process
 
 ALIVE, ENDED, DYING, DEAD, GONE = "alive", "ended", "dying", "dead", "gone"
 REBOOTED = "node rebooted"
@@ -82,7 +82,7 @@ def _is_clean(folder: str, record: Value) -> bool:
         _kill(int(record["pid"]))
         clean = False
     init = _first_process(record)
-    if init is not None and process.start_ticks(init[0]) == init[1]:
+    if init is not None and process.start_ticks(init[0]) == init[1] and not namespace.is_hollow(init[0]):
         _kill(init[0])
         clean = False
     marks = tuple(os.fsencode(str(mark)) for mark in record.get("marks", ()))
