@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import pathlib
-import time
 from collections.abc import Iterator
 
 import pytest
+
+from tests.patience import until
 
 
 @pytest.fixture
@@ -15,6 +16,8 @@ def state(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
     folder = tmp_path / "state"
     folder.mkdir()
     yield folder
-    time.sleep(0.05)
-    left = [name for name in os.listdir(folder / "spool") if not name.startswith(".")]
-    assert left == [], "every run's folder is gone when it was acknowledged"
+
+    def left() -> list[str]:
+        return [name for name in os.listdir(folder / "spool") if not name.startswith(".")]
+
+    until(lambda: not left(), lambda: f"a run's folder stays when it was acknowledged: {left()}")

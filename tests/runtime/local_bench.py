@@ -8,7 +8,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from slurmbridge.runtime.local import LocalRuntime
 from slurmbridge.runtime.protocol import LaunchNode, Report, RunKey
 from slurmbridge.spool import claim
 from slurmbridge.wire.client import Decoder, unpack
+from tests.patience import PATIENCE_S, comes
 from tests.runtime.contract import CONFIG, ended, launch_of
 
 IS_ROOT = os.getuid() == 0
@@ -92,22 +92,33 @@ class LocalBench:
         self.runtime.launch(launch_of(key, data, **values))
         return key
 
-    async def pass_time(self, seconds: float, until: Callable[[], bool]) -> None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and not until():
-            await asyncio.sleep(0.01)
+    async def pass_time(self, seconds: float, until: Callable[[], bool] | None = None) -> None:
+        if until is None:
+            await asyncio.sleep(seconds)
+        else:
+            await comes(until, lambda: self.reports)
 
-    async def finish(self, key: RunKey, seconds: float = 15) -> str:
-        await self.pass_time(seconds, lambda: bool(ended(self, key)))
-        assert ended(self, key), self.reports
-        return (self.out / f"{key.job_id}.txt").read_text()
+    async def has_begun(self, key: RunKey) -> None:
+        await comes(lambda: bool(self.output(key)), lambda: self.reports)
+
+    async def makes(self, name: str) -> None:
+        """Returns when a script has made that file in its folder."""
+        await comes((self.out / name).exists, lambda: self.reports)
+
+    async def finish(self, key: RunKey) -> str:
+        await comes(lambda: bool(ended(self, key)), lambda: self.reports)
+        return self.output(key)
+
+    def output(self, key: RunKey) -> str:
+        path = self.out / f"{key.job_id}.txt"
+        return path.read_text() if path.exists() else ""
 
     async def close(self) -> None:
         self.server.close()
         self.acknowledges = True
         for report in self.reports:
             self.runtime.acknowledge(report.key, report.sequence)
-        await asyncio.wait_for(self.runtime.stop(end_jobs=True), 20)
+        await asyncio.wait_for(self.runtime.stop(end_jobs=True), PATIENCE_S)
 
 
 Use = Callable[[LocalBench], Awaitable[None]]
@@ -137,7 +148,7 @@ async def main():
     await bench.start()
     await bench.runtime.adopt([])
     bench.launch(1, {script!r})
-    await bench.pass_time(10, lambda: len(bench.reports) >= {reports})
+    await bench.pass_time(1, lambda: len(bench.reports) >= {reports})
     os.kill(os.getpid(), 9)
 
 asyncio.run(main())
@@ -148,7 +159,7 @@ def die_after(state: pathlib.Path, script: str, *, reports: int, spaces: bool = 
     """A daemon launches job 1, hears so many reports and is killed."""
     root = str(pathlib.Path(__file__).parents[2])
     code = DAEMON.format(root=root, state=str(state), script=script, reports=reports, spaces=spaces)
-    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=20)
+    done = subprocess.run([sys.executable, "-c", code], check=False, timeout=PATIENCE_S)
     assert done.returncode == -9
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import os
 import pathlib
@@ -15,6 +14,7 @@ import pytest
 
 from slurmbridge.runtime.protocol import Ended
 from slurmbridge.spool import claim
+from tests.patience import comes
 from tests.runtime.contract import Contract, ended
 from tests.runtime.local_bench import FOREVER, HAS_SPACES, IS_ROOT, SRUN, LocalBench, runs_forever, use
 
@@ -33,8 +33,7 @@ def test_nothing_that_a_job_started_outlives_it(state: pathlib.Path, spaces: boo
     async def rule(bench: LocalBench) -> None:
         key = bench.launch(1, f"#!/bin/bash\nsetsid setsid {FOREVER} & {FOREVER} & disown -a; sleep 0.2; exit 0\n")
         await bench.finish(key)
-        await asyncio.sleep(0.1)
-        assert not runs_forever()
+        await comes(lambda: not runs_forever())
 
     use(state, rule, spaces=spaces)
 
@@ -98,8 +97,8 @@ def test_the_script_gets_umask_limits_arguments_and_its_own_copy(state: pathlib.
 
 def test_why_a_job_was_ended_is_in_its_stderr(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
-        key = bench.launch(12, "#!/bin/sh\nsleep 60\n")
-        await bench.pass_time(0.3, lambda: False)
+        key = bench.launch(12, "#!/bin/sh\n: >begun\nsleep 600\n")
+        await bench.makes("begun")
         bench.runtime.notify(key, "hello there")
         bench.runtime.kill(key, "requeue")
         first, second = (await bench.finish(key)).splitlines()
@@ -112,8 +111,8 @@ def test_why_a_job_was_ended_is_in_its_stderr(state: pathlib.Path) -> None:
 
 def test_a_trap_runs_when_the_job_is_cancelled(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
-        key = bench.launch(1, "#!/bin/bash\ntrap 'echo trapped; exit 4' TERM\nsleep 60\n")
-        await bench.pass_time(0.3, lambda: False)
+        key = bench.launch(1, "#!/bin/bash\ntrap 'echo trapped; exit 4' TERM\n: >begun\nsleep 600\n")
+        await bench.makes("begun")
         bench.runtime.kill(key, "cancelled")
         assert "trapped" in await bench.finish(key)
 
@@ -123,9 +122,11 @@ def test_a_trap_runs_when_the_job_is_cancelled(state: pathlib.Path) -> None:
 def test_the_warning_signal_goes_to_the_batch_shell_when_asked(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
         key = bench.launch(
-            1, "#!/bin/bash\ntrap 'echo warned; exit 0' USR1\nwhile :; do sleep 0.05; done\n",
-            time_limit_s=3, signal=(int(signal.SIGUSR1), 2, True),
+            1, "#!/bin/bash\ntrap 'echo warned; exit 0' USR1\n: >begun\nwhile :; do sleep 0.05; done\n",
+            time_limit_s=600, signal=(int(signal.SIGUSR1), 118, True),
         )  # fmt: skip
+        await bench.makes("begun")
+        bench.runtime.set_time_limit(key, 120)
         assert await bench.finish(key) == "warned\n"
 
     use(state, rule)
@@ -200,8 +201,8 @@ def test_a_job_runs_as_its_user_and_touches_files_with_that_users_rights_alone(s
 def test_nobody_else_reaches_a_running_jobs_files_or_socket(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
         open_to_all(bench)
-        key = bench.launch(1, "#!/bin/sh\nsleep 30\n", uid=1234, gid=1234)
-        await bench.pass_time(0.3, lambda: False)
+        key = bench.launch(1, "#!/bin/sh\n: >begun\nsleep 600\n", uid=1234, gid=1234)
+        await bench.makes("begun")
         folder = state / "spool/1.0.0"
         modes = {path.name: oct(path.lstat().st_mode & 0o777) for path in folder.iterdir()}
         assert modes[claim.RECORD] == "0o600"

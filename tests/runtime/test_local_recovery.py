@@ -7,7 +7,6 @@ import contextlib
 import os
 import pathlib
 import signal
-import time
 
 import pytest
 
@@ -33,11 +32,14 @@ pytestmark = pytest.mark.processes
 
 @pytest.mark.parametrize("spaces", [True, False], ids=["namespaces", "subreaper"])
 def test_a_run_outlives_the_daemon_and_is_found_again(state: pathlib.Path, spaces: bool) -> None:
-    die_after(state, "#!/bin/sh\nsleep 1\nexit 5\n", reports=1, spaces=spaces)
+    die_after(state, "#!/bin/sh\nuntil [ -e go ]; do sleep 0.05; done\nexit 5\n", reports=1, spaces=spaces)
 
     async def rule(bench: LocalBench) -> None:
         key = RunKey(1, 0)
         await bench.runtime.adopt([key])
+        await bench.pass_time(5, lambda: bool(bench.reports))
+        assert not ended(bench, key)
+        (bench.out / "go").touch()
         await bench.finish(key)
         assert [type(report).__name__ for report in bench.reports] == ["Started", "Ended"]
         assert ended(bench, key)[0].status == 5 << 8
@@ -47,7 +49,7 @@ def test_a_run_outlives_the_daemon_and_is_found_again(state: pathlib.Path, space
 
 def test_an_end_while_the_daemon_was_away_is_told_when_it_is_back(state: pathlib.Path) -> None:
     die_after(state, "#!/bin/sh\nexit 6\n", reports=1)
-    time.sleep(0.5)
+    until((state / "spool/1.0.0" / claim.EXIT).exists)
 
     async def rule(bench: LocalBench) -> None:
         key = RunKey(1, 0)
@@ -60,7 +62,6 @@ def test_an_end_while_the_daemon_was_away_is_told_when_it_is_back(state: pathlib
 
 def test_an_end_is_read_from_its_record_when_the_supervisor_died_too(state: pathlib.Path) -> None:
     die_after(state, "#!/bin/sh\nexit 6\n", reports=2)
-    time.sleep(0.2)
     os.kill(supervisor_of(state), signal.SIGKILL)
 
     async def rule(bench: LocalBench) -> None:
@@ -110,7 +111,7 @@ def test_a_run_is_proved_gone_where_nobody_reaps_orphans(state: pathlib.Path) ->
 
 def test_a_killed_rank_fails_the_whole_run(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
-        key = bench.launch(1, "#!/bin/sh\nsleep 60\n", nodes=NODES)
+        key = bench.launch(1, "#!/bin/sh\nsleep 600\n", nodes=NODES)
         await bench.pass_time(3, lambda: bool(bench.reports))
         os.kill(supervisor_of(state, "1.0.1"), signal.SIGKILL)
         await bench.finish(key)
@@ -143,7 +144,7 @@ def test_a_launch_of_a_dead_daemon_claims_nothing(state: pathlib.Path) -> None:
 def test_a_killed_fork_server_is_started_anew(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
         os.kill(bench.runtime._server.pid, signal.SIGKILL)
-        await asyncio.sleep(0.1)
+        bench.runtime._server._process.wait()
         assert await bench.finish(bench.launch(1, "#!/bin/sh\necho alive\n")) == "alive\n"
 
     use(state, rule)
@@ -153,7 +154,7 @@ def test_runs_whose_launch_died_with_the_fork_server_run_once_and_can_be_killed(
     async def rule(bench: LocalBench) -> None:
         os.kill(bench.runtime._server.pid, signal.SIGSTOP)
         keys = [bench.launch(number, "#!/bin/sh\necho once\n") for number in range(1, 6)]
-        last = bench.launch(6, "#!/bin/sh\nsleep 60\n")
+        last = bench.launch(6, "#!/bin/sh\nsleep 600\n")
         os.kill(bench.runtime._server.pid, signal.SIGKILL)
 
         def lost() -> list[RunKey]:
@@ -161,7 +162,7 @@ def test_runs_whose_launch_died_with_the_fork_server_run_once_and_can_be_killed(
 
         await bench.pass_time(10, lambda: len(lost()) == 6)
         for key in lost():
-            bench.launch(key.job_id, "#!/bin/sh\nsleep 60\n" if key == last else "#!/bin/sh\necho once\n")
+            bench.launch(key.job_id, "#!/bin/sh\nsleep 600\n" if key == last else "#!/bin/sh\necho once\n")
         assert [await bench.finish(key) for key in keys] == ["once\n"] * 5
         await asyncio.sleep(0.2)
         assert not ended(bench, last), "an acknowledged start takes nothing away"

@@ -12,6 +12,7 @@ import sys
 import pytest
 
 from slurmbridge.runtime.protocol import LaunchNode, StepChanged
+from tests.patience import PATIENCE_S
 from tests.runtime.contract import ended
 from tests.runtime.local_bench import NODES, SRUN, LocalBench, use
 
@@ -57,15 +58,21 @@ def test_tasks_are_told_where_their_node_is_in_the_topology(state: pathlib.Path)
 
 def test_exact_steps_share_the_job_and_plain_ones_wait(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
-        script = "#!/bin/bash\n" + SRUN + (
-            "for i in 1 2 3 4; do srun --exact -N1 -n1 sh -c 'sleep 0.5; echo $SLURMD_NODENAME' & done; wait\n"
-            "srun -n4 sh -c 'touch running; until [ -e waiting ]; do sleep 0.02; done; sleep 1' &\n"
-            "until [ -e running ]; do sleep 0.02; done; touch waiting; srun -n4 echo late; wait\n"
+        soon = "import srun_client, srun_session; srun_session.BUSY_FIRST_S = srun_session.BUSY_AGAIN_S = 0.1;"
+        script = "#!/bin/bash\n" + SRUN.replace("import srun_client;", soon) + (
+            "together='touch up.$SLURM_STEP_ID; until [ $(ls up.* | wc -l) = 4 ]; do sleep 0.02; done; echo $SLURMD_NODENAME'\n"
+            "for i in 1 2 3 4; do srun --exact -N1 -n1 sh -c \"$together\" & done; wait\n"
+            "srun -n4 sh -c 'touch running; until grep -qs retrying said; do sleep 0.02; done' &\n"
+            "until [ -e running ]; do sleep 0.02; done; srun -n4 echo late 2>said; wait; cat said\n"
         )  # fmt: skip
         key = bench.launch(1, script, nodes=NODES, env={"SLURM_NNODES": "2"})
         lines = (await bench.finish(key)).splitlines()
         assert sorted(lines[:4]) == ["n1", "n1", "n2", "n2"]
-        assert lines[4:] == ["srun: Step created for StepId=1.5", "late", "late", "late", "late"]
+        assert lines[4:8] == 4 * ["late"]
+        said, busy = lines[8:], "disabled, retrying (Requested nodes are busy)"
+        assert said[0] == f"srun: Job 1 step creation temporarily {busy}"
+        assert set(said[1:-1]) <= {f"srun: Job 1 step creation still {busy}"}
+        assert said[-1] == "srun: Step created for StepId=1.5"
 
     use(state, rule)
 
@@ -74,9 +81,11 @@ def test_a_step_ends_with_its_srun(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
         script = "#!/bin/bash\n" + SRUN + (
             "srun sh -c 'touch running; exec sleep 300' & until [ -e running ]; do sleep 0.02; done\n"
-            "kill -9 $(cat /proc/$!/task/$!/children); wait; sleep 0.5\n"
+            "kill -9 $(cat /proc/$!/task/$!/children); wait; until [ -e go ]; do sleep 0.02; done\n"
         )  # fmt: skip
         key = bench.launch(1, script)
+        await bench.pass_time(5, lambda: sum(isinstance(each, StepChanged) for each in bench.reports) == 2)
+        (bench.out / "go").touch()
         await bench.finish(key)
         assert [step.state.name for step in ended(bench, key)[0].steps[1:]] == ["CANCELLED"]
 
@@ -88,7 +97,7 @@ def _dial_step(state: pathlib.Path, data: bytes) -> bytes:
     import socket
 
     with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(5)
+        sock.settimeout(PATIENCE_S)
         folder = os.open(state / "spool/1.0.0", os.O_RDONLY)
         try:
             sock.connect(f"/proc/self/fd/{folder}/step")
@@ -153,7 +162,7 @@ def test_a_node_takes_more_tasks_than_a_process_may_have_files_by_default(state:
         nodes = (LaunchNode(rank=0, node="n1", cpus=400),)
         key = bench.launch(1, "#!/bin/bash\n" + SRUN + "ulimit -Sn; srun -n400 echo x | wc -l\n", nodes=nodes)
         own = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        assert (await bench.finish(key, 60)).split() == [str(own), "400"]
+        assert (await bench.finish(key)).split() == [str(own), "400"]
 
     use(state, rule)
 
@@ -255,7 +264,7 @@ def test_a_file_of_programs_gives_each_task_its_own(state: pathlib.Path) -> None
 
 def test_a_bad_exit_ends_the_step_when_asked(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
-        script = "#!/bin/bash\n" + SRUN + "srun -K -n3 bash -c '[ $SLURM_PROCID = 1 ] && exit 5; sleep 60'\n"
+        script = "#!/bin/bash\n" + SRUN + "srun -K -n3 bash -c '[ $SLURM_PROCID = 1 ] && exit 5; sleep 600'\n"
         key = bench.launch(1, script, nodes=NODES)
         lines = (await bench.finish(key)).splitlines()
         assert lines[0] == "srun: error: n1: task 1: Exited with exit code 5"
@@ -273,7 +282,7 @@ def test_a_step_has_a_time_limit_of_its_own(state: pathlib.Path) -> None:
         short = SRUN.replace(
             "sys.exit(", 'srun_client.srun_request._seconds = lambda text: 1; sys.exit('
         )  # fmt: skip
-        key = bench.launch(1, "#!/bin/bash\n" + short + "srun -t 1 sleep 60; echo rc=$?\n")
+        key = bench.launch(1, "#!/bin/bash\n" + short + "srun -t 1 sleep 600; echo rc=$?\n")
         lines = (await bench.finish(key)).splitlines()
         assert "error: *** STEP 1.0 ON n1 CANCELLED AT " in lines[0] and lines[0].endswith(" DUE TO TIME LIMIT ***")
         assert lines[1:] == [
@@ -287,9 +296,8 @@ def test_a_step_has_a_time_limit_of_its_own(state: pathlib.Path) -> None:
 
 def test_a_job_that_ends_takes_its_running_steps_along_with_slurms_words(state: pathlib.Path) -> None:
     async def rule(bench: LocalBench) -> None:
-        key = bench.launch(1, "#!/bin/bash\n" + SRUN + "srun sleep 60; echo rc=$?\n")
-        await bench.pass_time(5, lambda: any(isinstance(report, StepChanged) for report in bench.reports))
-        await asyncio.sleep(0.2)
+        key = bench.launch(1, "#!/bin/bash\n" + SRUN + "srun sh -c ': >begun; exec sleep 600'; echo rc=$?\n")
+        await bench.makes("begun")
         bench.runtime.kill(key, "cancelled")
         text = await bench.finish(key)
         assert "srun: Job step aborted: Waiting up to 3 seconds for job step to finish.\n" in text
@@ -308,10 +316,10 @@ def test_a_signal_reaches_steps_and_not_the_batch_shell(state: pathlib.Path) -> 
             1,
             "#!/bin/bash\n"
             + SRUN
-            + "trap 'echo shell' USR1; srun bash -c 'trap \"echo step; exit 3\" USR1; while :; do sleep 0.05; done'; echo rc=$?\n",
+            + "trap 'echo shell' USR1\n"
+            + "srun bash -c 'trap \"echo step; exit 3\" USR1; : >begun; while :; do sleep 0.05; done'; echo rc=$?\n",
         )
-        await bench.pass_time(5, lambda: any(isinstance(report, StepChanged) for report in bench.reports))
-        await asyncio.sleep(0.4)
+        await bench.makes("begun")
         bench.runtime.signal(key, int(signal.SIGUSR1), "")
         lines = (await bench.finish(key)).splitlines()
         assert "step" in lines and "shell" not in lines

@@ -26,9 +26,12 @@ class MemoryBench:
         self.runtime.launch(launch_of(key, script, **changes))
         return key
 
-    async def pass_time(self, seconds: float, until: Callable[[], bool]) -> None:
-        if not until():
+    async def pass_time(self, seconds: float, until: Callable[[], bool] | None = None) -> None:
+        if until is None or not until():
             self.runtime.advance(seconds)
+
+    async def has_begun(self, key: RunKey) -> None:
+        assert self.reports
 
 
 @pytest.mark.parametrize("rule", RULES)
