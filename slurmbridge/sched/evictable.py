@@ -7,8 +7,7 @@ a node, and what is free without some of them.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.states import JobState
-from slurmbridge.sched.columns import Bools, Ints, NodeColumns
+from slurmbridge.sched.clearing import Entry, Lacking, clear
+from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.fit import Rules
 from slurmbridge.sched.preemption import Rules as Preemption
 from slurmbridge.sched.queues import ZERO, Vector
@@ -57,6 +57,9 @@ def begun_again(run: Job, shapes: ShapeTable) -> Waiting:
     """A run as it waits once it is ended."""
     job = msgspec.structs.replace(run, state=JobState.PENDING, allocation=None, priority=max(run.priority, 1))
     return waiting_of(job, shapes)
+
+
+_NONE: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Charged(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -141,28 +144,65 @@ class Victims:
         self.cost = ages(rows, now) if rules.youngest_first else costs(rows, self._modes, now)
         self.charge: NDArray[np.float64] = np.zeros((len(chosen), 3)) if pool is None else pool.charges[chosen]
         self.leaf: Ints = np.full(len(chosen), -1, dtype=np.int64) if pool is None else pool.leaves[chosen]
+        self._dearest: Ints = np.argsort(-self.cost, kind="stable")
+        self._rank = np.empty_like(self._dearest)
+        self._rank[self._dearest] = np.arange(len(chosen))
         self._holds(snapshot, runs, chosen)
-        self._sorted: tuple[Ints, Ints] | None = None  # places of holds by node, and where those of each node begin
-        self._on_row: dict[int, list[tuple[float, int, Hold]]] = {}
+        self._by_leaf: dict[int, Ints] | None = None
+        self._costs: list[float] = self.cost.tolist()
+        self._sorted: tuple[list[int], list[int]] | None = None  # places of those on nodes, and where each node begins
+        self._on_row: dict[int, list[Entry]] = {}
 
     def _holds(self, snapshot: Snapshot, runs: Runs, chosen: Ints) -> None:
-        """Tables of what they give back, the dearest first; a suspended run keeps its memory and devices."""
+        """Tables of what they give back, by place and node; a suspended run keeps its memory and devices."""
         place = np.full(len(runs.rows), -1, dtype=np.int64)
         place[chosen] = np.arange(len(chosen))
         nodes, devices = snapshot.held.nodes, snapshot.held.devices
         of, device_of = place[runs.at(nodes["id"])], place[runs.at(devices["id"])]
         kept = np.flatnonzero(of >= 0)
-        kept = kept[np.argsort(-self.cost[of[kept]], kind="stable")]
+        kept = kept[np.argsort(of[kept], kind="stable")]
         self._of, self._row = of[kept], nodes["row"][kept]
         stays = self._modes == MODES.index("SUSPEND")
         self._leaves = ~stays[self._of]
         self._cpus = nodes["cpus"][kept].astype(np.float64)
         self._memory = np.where(stays[self._of], 0, nodes["memory"][kept]).astype(np.float64)
-        self._cost_of_row = self.cost[self._of]
+        self._first = np.searchsorted(self._of, np.arange(len(chosen) + 1))
+        self._count = np.diff(self._first)
         mine = np.flatnonzero(device_of >= 0)
         mine = mine[~stays[device_of[mine]]]
-        self._device_of, self._device_row = device_of[mine], devices["row"][mine]
-        self._device_milli = devices["milli"][mine].astype(np.float64)
+        self._device_of, self._device_milli = device_of[mine], devices["milli"][mine]
+        self._milli = self._on_nodes(self._device_of, devices["row"][mine], self._device_milli)
+
+    def _on_nodes(self, of: Ints, rows: Ints, amounts: Ints) -> NDArray[np.float64]:
+        """Sums by what each of them holds on each node, of amounts that are given by place and node."""
+        width = max(self.columns.count, 1)
+        cells = self._of * width + self._row
+        order = np.argsort(cells)
+        at = order[np.searchsorted(cells[order], of * width + rows)] if len(order) else of
+        sums: NDArray[np.float64] = np.bincount(at, weights=amounts, minlength=len(cells)).astype(np.float64)
+        return sums
+
+    def dearest_first(self, some: Bools) -> Ints:
+        """Places of these."""
+        return self._dearest[some[self._dearest]]
+
+    def together(self, some: Sequence[Ints]) -> Ints:
+        """Places of several such sets, in this order again."""
+        if len(some) == 1:
+            return some[0]
+        places = np.concatenate(some)
+        return places[np.argsort(self._rank[places])]
+
+    def of_leaf(self, queue: int) -> Ints:
+        """Places of those of one queue that may be reclaimed, the dearest first."""
+        if self._by_leaf is None:
+            self._by_leaf = {}
+            some = self.dearest_first(self.reclaimable)
+            some = some[np.argsort(self.leaf[some], kind="stable")]
+            leaves, first = np.unique(self.leaf[some], return_index=True)
+            for leaf, places in zip(leaves.tolist(), np.split(some, first[1:]), strict=True):
+                self._by_leaf[leaf] = places
+        return self._by_leaf.get(queue, _NONE)
 
     def victim(self, place: int) -> Victim:
         """One of them."""
@@ -186,22 +226,38 @@ class Victims:
             )
         return found
 
-    def on_row(self, row: int) -> list[tuple[float, int, Hold]]:
-        """(cost, place, what it holds) of those on a node, the cheapest first."""
+    def on_row(self, row: int) -> list[Entry]:
+        """Those on a node, the cheapest first."""
         found = self._on_row.get(row)
         if found is None:
             if self._sorted is None:
-                order = np.lexsort((self._of, self._cost_of_row, self._row))
-                self._sorted = order, np.searchsorted(self._row[order], np.arange(self.columns.count + 1))
-            order, first = self._sorted
+                order = np.lexsort((self._of, self.cost[self._of], self._row))
+                first = np.searchsorted(self._row[order], np.arange(self.columns.count + 1))
+                self._sorted = self._of[order].tolist(), first.tolist()
+            places, edges = self._sorted
             found = self._on_row[row] = []
-            for place in self._of[order[first[row] : first[row + 1]]].tolist():
-                victim = self.victim(place)
-                found += [(victim.cost, place, hold) for hold in victim.frees if hold.row == row]
+            for place in places[edges[row] : edges[row + 1]]:
+                key, mode = int(self._ids[place]), MODES[int(self._modes[place])]
+                assert mode is not None
+                for hold in frees_of(self._running[key], mode):
+                    if hold.row == row:
+                        found.append(Entry(self._costs[place], place, hold))
         return found
 
     def __len__(self) -> int:
         return len(self.cost)
+
+    def price(self, some: Sequence[int]) -> float:
+        """What these cost together."""
+        if len(some) < 2:
+            return self._costs[some[0]] if some else 0.0
+        return float(self.cost[some].sum())
+
+    def mask(self, some: Ints) -> memoryview:
+        """By place, whether it is one of these."""
+        found = np.zeros(len(self.cost), dtype=np.bool_)
+        found[some] = True
+        return found.data
 
     def least_of(self, queues: int) -> NDArray[np.float64]:
         """By resource and queue, the least that one counts for that may be reclaimed; inf where there is none."""
@@ -211,39 +267,47 @@ class Victims:
             np.minimum.at(least[resource], self.leaf[some], self.charge[some, resource])
         return least
 
-    def could_have(self, room: Room, devices: Ints, floors: Ints, allowed: Bools) -> Bools:
-        """Of many floors at once, those that enough nodes could meet."""
+    def could_have(self, room: Room, devices: Ints, floors: Ints, some: Ints) -> Bools:
+        """Of many floors at once, those that enough nodes could meet with these gone."""
         usable = self.columns.usable
-        every = self.without(room, devices, allowed, everywhere=True).free
+        every = self.without(room, devices, some, everywhere=True).free
         free = Free(every.cpus[usable], every.memory[usable], every.milli[usable], every.idle[usable])
         enough = [np.count_nonzero(_meeting(floor, free)) >= max(floor[NODES], 1) for floor in floors.tolist()]
         return np.array(enough, dtype=np.bool_)
 
-    def without(self, room: Room, devices: Ints, allowed: Bools, *, everywhere: bool) -> Without:
-        """What nodes would have if all the allowed ones were gone: all nodes, or those alone that one of them is on.
+    def without(self, room: Room, devices: Ints, some: Ints, *, everywhere: bool) -> Without:
+        """What nodes would have if these (places, the dearest first) were gone: all nodes, or those alone that one of them is on.
 
         `devices`: thousandths of devices that are free on each.
         """
-        some, parts = np.flatnonzero(allowed[self._of]), np.flatnonzero(allowed[self._device_of])
-        at, device_at = self._row[some], self._device_row[parts]
+        held = self._held_by(some)
+        at = self._row[held]
         if everywhere:
             rows = np.arange(self.columns.count)
         else:
             among = np.zeros(self.columns.count, dtype=np.int64)  # by node, its place among `rows`
             among[at] = 1
-            rows = np.flatnonzero(among)
+            rows = among.nonzero()[0]
             among[rows] = np.arange(len(rows))
-            at, device_at = among[at], among[device_at]
+            at = among[at]
         size = len(rows)
         free = Free(
-            room.cpus[rows] + np.bincount(at, weights=self._cpus[some], minlength=size),
-            room.memory[rows] + np.bincount(at, weights=self._memory[some], minlength=size),
-            devices[rows] + np.bincount(device_at, weights=self._device_milli[parts], minlength=size),
-            np.bincount(at, weights=self._leaves[some], minlength=size) >= room.jobs[rows],
+            room.cpus[rows] + np.bincount(at, weights=self._cpus[held], minlength=size),
+            room.memory[rows] + np.bincount(at, weights=self._memory[held], minlength=size),
+            devices[rows] + np.bincount(at, weights=self._milli[held], minlength=size),
+            np.bincount(at, weights=self._leaves[held], minlength=size) >= room.jobs[rows],
         )
         cheapest = np.full(size, np.inf)
-        cheapest[at] = self._cost_of_row[some]  # the cheapest come last, and so stay
+        cheapest[at] = self.cost[self._of[held]]  # the cheapest come last, and so stay
         return Without(rows, free, cheapest)
+
+    def _held_by(self, some: Ints) -> Ints:
+        """Rows of the tables of what these hold, in their order."""
+        first, count = self._first[some], self._count[some]
+        whole = int(count.sum())
+        if whole == len(some) and count.all():
+            return first
+        return np.repeat(first - np.cumsum(count) + count, count) + np.arange(whole)
 
     def movable(self, room: Room, nodes: Bools, rules: Rules) -> Bools:
         """Those that are begun again by themselves and may find as much as they have elsewhere; some may turn out not to."""
@@ -260,76 +324,7 @@ class Victims:
         return found & self.begin_again & ~self.starts
 
     def clear(
-        self, row: int, floor: Sequence[int], room: Room, allowed: Bools, gone: Iterable[int], most: float = math.inf
+        self, row: int, floor: Sequence[int], room: Room, allowed: memoryview, gone: Collection[int] = ()
     ) -> list[int] | None:
-        """The victims on a node, cheapest first, without whom it has what `floor` asks; those `gone` are gone already.
-
-        None: not even without all of them, or only at a cost above `most`.
-        """
-        need = _Need(row, floor, room, self.columns)
-        before = set(gone)
-        chosen: list[tuple[float, int, Hold]] = []
-        price = 0.0
-        for entry in self.on_row(row):
-            if entry[1] in before:
-                need.give(entry[2])
-        for entry in self.on_row(row):
-            if need.met():
-                break
-            if entry[1] in before or not allowed[entry[1]] or not need.wants(entry[2]):
-                continue
-            price += entry[0]
-            need.give(entry[2])
-            chosen.append(entry)
-        if not need.met():
-            return None
-        for entry in chosen[-2::-1]:  # the dearest that the last one made needless
-            need.give(entry[2], -1)
-            if need.met():
-                chosen.remove(entry)
-                price -= entry[0]
-            else:
-                need.give(entry[2])
-        return [place for _, place, _ in chosen] if price <= most else None
-
-
-class _Need:
-    """What a node still lacks, in plain numbers."""
-
-    __slots__ = ("_floor", "_part", "_whole", "cpus", "jobs", "memory", "milli")
-
-    def __init__(self, row: int, floor: Sequence[int], room: Room, columns: NodeColumns) -> None:
-        self._floor = floor
-        self.cpus, self.memory, self.jobs = int(room.cpus[row]), int(room.memory[row]), int(room.jobs[row])
-        self.milli: list[int] = room.milli[row].tolist()  # slots without a device have nothing free
-        self._whole = sum(1 for free in self.milli if free >= 1000)
-        self._part = not floor[MILLI] or max(self.milli, default=0) >= floor[MILLI]
-
-    def give(self, hold: Hold, sign: int = 1) -> None:
-        self.cpus += sign * hold.cpus
-        self.memory += sign * hold.memory
-        self.jobs -= 0 if hold.stays else sign
-        if hold.devices:
-            milli = self.milli
-            for device in hold.devices:
-                milli[device.slot] += sign * device.milli
-            floor = self._floor
-            self._whole = sum(1 for free in milli if free >= 1000)
-            self._part = not floor[MILLI] or max(milli) >= floor[MILLI]
-
-    def wants(self, hold: Hold) -> bool:
-        """Whether this one's going helps with anything that is lacking."""
-        floor = self._floor
-        if floor[IDLE] or (hold.devices and (self._whole < floor[WHOLE] or not self._part)):
-            return True
-        return (hold.cpus > 0 and self.cpus < floor[CPUS]) or (hold.memory > 0 and self.memory < floor[MEMORY])
-
-    def met(self) -> bool:
-        floor = self._floor
-        return (
-            self.cpus >= floor[CPUS]
-            and self.memory >= floor[MEMORY]
-            and self._whole >= floor[WHOLE]
-            and self._part
-            and (not floor[IDLE] or self.jobs <= 0)
-        )
+        """`clearing.clear` of a node."""
+        return clear(self.on_row(row), Lacking(row, floor, room), allowed, gone)

@@ -75,7 +75,7 @@ class GivingWay:
         self._kinds: dict[object, int] = {}
         self._preemptable: dict[int, Preemptable] = {}  # by pool, ALL without pools
         self._payers = AllPayers(walk)
-        self._movable: dict[int, Bools] = {}  # by pool: victims that may find another place
+        self._movable: dict[int, Ints] = {}  # by pool: places of victims that may find another place
         self._unmovable: set[tuple[int, int]] = (
             set()
         )  # (shape, partition) for which nothing can be moved out of the way
@@ -186,18 +186,15 @@ class GivingWay:
         number = self._kind(*kind)
         if maker.is_hopeless(each, view, number):
             return False
-        allowed = self._payers.of(market).among(
-            leaf, ask, maker.victims.leaf, maker.victims.charge, maker.victims.starts
-        )
-        allowed &= maker.victims.reclaimable
+        victims = maker.victims
+        allowed = self._payers.of(market).among(leaf, ask, victims)
         if job is not None:
-            allowed &= ~self._rules_of(maker, market).outranking(job, view.partition.name)
+            allowed = allowed[~self._rules_of(maker, market).outranking(job, view.partition.name)[allowed]]
         rule = reclaiming.judge(market, leaf, ask, may_go, self.walk.memo.queued.pool_of_node)
-        mild, some = allowed.copy(), np.flatnonzero(allowed & ~maker.victims.starts)
-        mild[some] = self._payers.of(market).leave_enough(
-            leaf, ask, maker.victims.leaf[some], maker.victims.charge[some]
-        )
-        found = maker.find(each, view, mild, reclaiming.mildly(market, leaf, ask, rule), self._kind("mildly", *kind))
+        mild, begun = victims.starts[allowed], allowed[~victims.starts[allowed]]
+        mild[~mild] = self._payers.of(market).leave_enough(leaf, ask, victims.leaf[begun], victims.charge[begun])
+        gently = allowed if mild.all() else allowed[mild]
+        found = maker.find(each, view, gently, reclaiming.mildly(market, leaf, ask, rule), self._kind("mildly", *kind))
         if found is None:
             found = maker.find(each, view, allowed, rule, number)
         if found is None:
@@ -213,7 +210,7 @@ class GivingWay:
     def _preempt(self, place: int, maker: RoomMaker, market: Market | None) -> bool:
         each, view = self.walk.waiting(place), self.walk.view(place)
         allowed = self._rules_of(maker, market).by(self._with_priority(place), view.partition.name)
-        if not allowed.any():
+        if not len(allowed):
             return False
         kind = self._kind("preempt", each.group, view.number)
         found = maker.find(each, view, allowed, self._preemption_rule(each.job), kind)
@@ -225,6 +222,9 @@ class GivingWay:
         return True
 
     def _with_priority(self, place: int) -> Job:
+        """An entry's job as rules of preemption ask for it: with its priority of now, where that matters."""
+        if not self.rules.by_priority:
+            return self.walk.waiting(place).job
         priority = int(self.walk.snapshot.pending.rows["priority"][self.walk.rows[place]])
         return msgspec.structs.replace(self.walk.waiting(place).job, priority=priority)
 
@@ -267,8 +267,8 @@ class GivingWay:
         ):
             return False
         stuck = [victim.place for victim in found.victims if self._elsewhere(victim.running) is None]
-        if stuck:
-            allowed[stuck] = False  # room elsewhere only shrinks
+        if stuck:  # room elsewhere only shrinks
+            self._movable[market.pool.number] = allowed[~np.isin(allowed, stuck)]
             self._unmovable.add(key)
             return False
         mark = self.session.mark()
@@ -283,11 +283,13 @@ class GivingWay:
         self._payers.charge(each.job, found.placement.holds)
         return True
 
-    def _movable_of(self, market: Market, maker: RoomMaker) -> Bools:
+    def _movable_of(self, market: Market, maker: RoomMaker) -> Ints:
         found = self._movable.get(market.pool.number)
         if found is None:
-            found = maker.victims.movable(self.session.horizon.room, market.pool.nodes, self.session.rules)
-            found = self._movable[market.pool.number] = found & maker.victims.reclaimable
+            movable = maker.victims.movable(self.session.horizon.room, market.pool.nodes, self.session.rules)
+            found = maker.victims.dearest_first(movable & maker.victims.reclaimable)
+        alive = maker.victims.alive[found]
+        found = self._movable[market.pool.number] = found if alive.all() else found[alive]
         return found
 
     def _inside(self, market: Market, leaf: int, ask: Vector) -> bool:

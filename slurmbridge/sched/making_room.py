@@ -29,6 +29,8 @@ from slurmbridge.sched.snapshot import PartitionView, Waiting
 
 LOOKS = 16
 """Nodes that are looked at closely for a job of one node; for a gang four times as many as it wants, if that is more."""
+MANY = 256
+"""Sets of so many victims are known by what they are kept as, not by their members."""
 TRIES = 8
 """Sets of victims that the rules are asked about."""
 
@@ -59,7 +61,7 @@ class _Wish(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     view: PartitionView
     length: float
     floor: Sequence[int]
-    allowed: Bools  # victims that may be taken for it
+    allowed: Ints  # places of victims that may be taken for it
     rule: Rule
 
 
@@ -73,25 +75,30 @@ class RoomMaker:
         self._hopeless: set[tuple[int, int, int]] = set()  # what is taken only leaves less for others
         self._one = OneNode(session.snapshot.columns, self._room)
         self._devices = _devices(self._room)
-        self._without: dict[tuple[bool, bytes], Without] = {}  # by who may be taken; until something is taken
+        self._without: dict[
+            tuple[bool, bytes | int], tuple[Ints, Without]
+        ] = {}  # by who may go; until something is taken
 
     def is_hopeless(self, waiting: Waiting, view: PartitionView, kind: int) -> bool:
         """Whether no way was found for such a job before."""
         return (waiting.shape.number, view.number, kind) in self._hopeless
 
-    def could_have(self, shapes: Sequence[Shape], allowed: Bools) -> Bools:
+    def could_have(self, shapes: Sequence[Shape], allowed: Ints) -> Bools:
         """Of these shapes, those for which enough nodes could have room if all the allowed ones were gone; some may turn out
         not to.
         """
         floors = np.array([self._session.floor(shape) for shape in shapes], dtype=np.int64)
         return self.victims.could_have(self._room, self._devices, floors, allowed)
 
-    def find(self, waiting: Waiting, view: PartitionView, allowed: Bools, rule: Rule, kind: int) -> Found | None:
-        """`allowed`: which victims may be taken for this job. `kind`: a number for jobs that may take the same ones."""
+    def find(self, waiting: Waiting, view: PartitionView, allowed: Ints, rule: Rule, kind: int) -> Found | None:
+        """`allowed`: places of victims that may be taken for this job, the dearest first. `kind`: a number for jobs that may take the same ones."""
         session = self._session
         key = waiting.shape.number, view.number, kind
-        allowed = allowed & self.victims.alive
-        if key in self._hopeless or not allowed.any() or isinstance(session.admits(waiting, view), Blocked):
+        if key in self._hopeless:
+            return None
+        alive = self.victims.alive[allowed]
+        allowed = allowed if alive.all() else allowed[alive]
+        if not len(allowed) or isinstance(session.admits(waiting, view), Blocked):
             return None
         wish = _Wish(
             waiting=waiting,
@@ -118,12 +125,13 @@ class RoomMaker:
     def _rows(self, wish: _Wish, most: int) -> tuple[list[int], list[float]]:
         """Nodes that could have room, those first on which the cheapest victim is cheapest; and what that one costs."""
         inside, several = self._session.site(wish.waiting.shape, wish.view).alternatives[0].nodes, wish.floor[-1] > 1
-        mark = several, wish.allowed.tobytes()
+        allowed = wish.allowed
+        mark = several, allowed.tobytes() if len(allowed) < MANY else id(allowed)
         known = self._without.get(mark)
         if known is None:  # a job of one node that found no room has it nowhere but where somebody goes
-            known = self.victims.without(self._room, self._devices, wish.allowed, everywhere=several)
+            known = allowed, self.victims.without(self._room, self._devices, allowed, everywhere=several)
             self._without[mark] = known
-        rows, _, least = known.reaching(wish.floor, inside)
+        rows, _, least = known[1].reaching(wish.floor, inside)
         if len(rows) < wish.floor[-1]:
             return [], []
         least = np.where(least < np.inf, least, 0.0)
@@ -133,12 +141,13 @@ class RoomMaker:
     def _single(self, wish: _Wish, rows: Sequence[int], least: Sequence[float]) -> Found | None:
         """The cheapest set that the rules allow; no node is looked at whose cheapest victim costs more than the set found."""
         priced: list[tuple[float, int, list[int]]] = []
+        allowed = self.victims.mask(wish.allowed)
         tried = at = 0
         while tried < TRIES:
             while at < len(rows) and (not priced or least[at] < priced[0][0]):
-                chosen = self.victims.clear(rows[at], wish.floor, self._room, wish.allowed, ())
+                chosen = self.victims.clear(rows[at], wish.floor, self._room, allowed)
                 if chosen:
-                    heapq.heappush(priced, (float(self.victims.cost[chosen].sum()), rows[at], chosen))
+                    heapq.heappush(priced, (self.victims.price(chosen), rows[at], chosen))
                 at += 1
             if not priced:
                 return None
@@ -151,16 +160,16 @@ class RoomMaker:
 
     def _gang(self, wish: _Wish, rows: Sequence[int]) -> Found | None:
         """Node after node, those first on which least more is lost, until the gang fits."""
-        victims = self.victims
+        victims, allowed = self.victims, self.victims.mask(wish.allowed)
         chosen: list[int] = []
         left, wanted = list(rows), max(wish.floor[-1], 1)
         while left:
             best: tuple[float, int, list[int]] | None = None
             for row in left[:LOOKS]:
-                more = victims.clear(row, wish.floor, self._room, wish.allowed, chosen)
+                more = victims.clear(row, wish.floor, self._room, allowed, chosen)
                 if more is None:
                     continue
-                price = float(victims.cost[more].sum()) if more else 0.0
+                price = victims.price(more)
                 if best is None or price < best[0]:
                     best = price, row, more
                 if price == 0.0:
@@ -171,7 +180,7 @@ class RoomMaker:
             chosen += best[2]
             wanted -= 1
             if chosen and wanted <= 0:
-                found = self._judged(wish, chosen, float(victims.cost[chosen].sum()))
+                found = self._judged(wish, chosen, victims.price(chosen))
                 if found is not None:
                     return found
         return None

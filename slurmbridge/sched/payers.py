@@ -7,6 +7,7 @@ is still judged as a whole.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,62 +22,94 @@ from slurmbridge.sched.walk import Walk
 
 Floats = NDArray[np.float64]
 _BITS = np.array([1, 2, 4])
+FEW = 4
+"""So many pieces of work are quicker to judge one by one than all at once."""
+_NONE: Ints = np.zeros(0, dtype=np.int64)
+
+
+class Takeable(Protocol):
+    """Pieces of work that may be taken: by place their leaves, what they count for, and which have only just been given."""
+
+    leaf: Ints
+    charge: Floats
+    starts: Bools
+
+    def of_leaf(self, queue: int) -> Ints:
+        """Places of those of one leaf."""
+
+    def together(self, some: Sequence[Ints]) -> Ints:
+        """Places of those of several leaves, in their order."""
 
 
 class Payers:
-    """Of one pool in one cycle. Tables have a row a resource and a column a queue."""
+    """Of one pool in one cycle. What a queue holds is told anew by `changed`."""
 
     def __init__(self, market: Market) -> None:
         self._market, self._partings = market, market.pool.partings
-        tree = market.pool.tree
-        self._size = len(tree)
-        self._held, shares = _table(market.ledger.allocated), _table(market.shares)
-        quota = _table(tree.quota)
+        tree = self._tree = market.pool.tree
+        self._held = _table(market.ledger.allocated)  # a row a resource, a column a queue
+        quota, shares = _table(tree.quota), _table(market.shares)
         self._bound = np.minimum(_table(tree.limit), np.maximum(quota, shares)) + TOLERANCE  # see `allocatable`
         self._quota = quota + TOLERANCE
-        self._above, self._over = self._held > self._bound, self._held > self._quota
-        self._known: dict[int, dict[tuple[int, int], bool]] = {}  # by leaf: see `_gives`
-        self.runs_are(np.zeros((3, self._size)))
+        self._bounds: list[list[float]] = self._bound.T.tolist()  # the same by queue
+        self._quotas: list[list[float]] = self._quota.T.tolist()
+        self._above: list[int] = (_BITS @ (self._held > self._bound)).tolist()  # by queue: bits of resources
+        self._over: list[int] = (_BITS @ (self._held > self._quota)).tolist()
+        self._known: dict[int, dict[int, bool]] = {}  # by queue: see `_gives`
+        self.runs_are(np.zeros((3, len(tree))))
 
     def runs_are(self, least: Floats) -> None:
         """By resource and queue, the least that a run which may be taken counts for; inf: there is none."""
         self._least, self._has_runs = least, np.isfinite(least[0])
         self._known.clear()
+        self._sides: dict[int, tuple[Ints, Ints]] = {}
+        self._below: dict[int, list[int]] = {}
+        for leaf in np.flatnonzero(self._has_runs).tolist():
+            for queue in self._tree.paths[leaf]:
+                self._below.setdefault(queue, []).append(leaf)
 
     @property
     def any_above(self) -> bool:
         """Whether any queue holds more than is its due."""
-        return bool(self._above.any())
+        return any(self._above)
 
     def changed(self, leaf: int) -> None:
         """What a leaf and the queues above it hold is not what it was."""
-        self._known.clear()
-        for queue in self._market.pool.tree.paths[leaf]:
-            held = self._held[:, queue] = self._market.ledger.allocated[queue]
-            self._above[:, queue], self._over[:, queue] = held > self._bound[:, queue], held > self._quota[:, queue]
+        tree, rows = self._tree, self._market.ledger.allocated
+        for queue in tree.paths[leaf]:
+            self._held[:, queue] = held = rows[queue]
+            self._above[queue], self._over[queue] = (
+                _bits_above(held, self._bounds[queue]),
+                _bits_above(held, self._quotas[queue]),
+            )
+            for sibling in tree.siblings(queue):
+                self._known.pop(sibling, None)
 
-    def among(self, leaf: int, ask: Vector, leaves: Ints, charges: Floats, unbegun: Bools | None = None) -> Bools:
-        """By piece of work, given by its leaf and what it holds: whether it may be taken first for a chunk of this size.
-
-        `unbegun`: which of them have only just been given.
-        """
-        found = self.of(leaf, ask)[leaves]
-        places = np.flatnonzero(found)
-        if not len(places):
-            return found
-        mine, theirs = (column[leaves[places]] for column in self._partings.of(leaf))
+    def among(self, leaf: int, ask: Vector, runs: Takeable) -> Ints:
+        """Places of pieces of work that may be taken first for a chunk of this size, in the order of `together`."""
+        found = [runs.of_leaf(queue) for queue in self.of(leaf, ask)]
+        if not found:
+            return _NONE
+        places = runs.together(found)
+        leaves, charges = runs.leaf[places], runs.charge[places]
+        mine, theirs = (column[leaves] for column in self._partings.of(leaf))
         kept = np.ones(len(places), dtype=np.bool_)
         for resource in range(3):
             if ask[resource] > 0:  # nobody is left below his quota for one who is above it
-                held, quota, lost = self._held[resource], self._quota[resource], charges[places, resource]
-                inside = held[mine] + ask[resource] <= quota[mine]
+                held, quota, lost = self._held[resource], self._quota[resource], charges[:, resource]
+                due = quota[theirs]
                 left = held[theirs] - lost + 2 * TOLERANCE
-                kept &= inside | (lost <= 0) | np.isinf(quota[theirs]) | (left >= quota[theirs])
-        found[places] = kept if unbegun is None else kept | unbegun[places]
-        return found
+                kept &= (held[mine] + ask[resource] <= quota[mine]) | (lost <= 0) | np.isinf(due) | (left >= due)
+        return places if kept.all() else places[kept | runs.starts[places]]
 
     def leave_enough(self, leaf: int, ask: Vector, leaves: Ints, charges: Floats) -> Bools:
-        """By piece of work as in `among`: `gates.leaves_enough` of it alone."""
+        """By piece of work, given by its leaf and what it holds: `gates.leaves_enough` of it alone."""
+        if len(leaves) <= FEW:
+            ledger, shares = self._market.ledger, self._market.shares
+            pieces = zip(leaves.tolist(), map(_vector, charges.tolist()), strict=True)
+            return np.array(
+                [gates.leaves_enough(ledger, shares, leaf, ask, (each,)) for each in pieces], dtype=np.bool_
+            )
         mine, theirs = (column[leaves] for column in self._partings.of(leaf))
         kept = np.ones(len(leaves), dtype=np.bool_)
         for resource in range(3):
@@ -98,10 +131,10 @@ class Payers:
         """
         found = np.zeros(len(asks), dtype=np.bool_)
         wanted = (asks > 0) @ _BITS
-        for queue in self._market.pool.tree.paths[leaf]:
+        for queue in self._tree.paths[leaf]:
             inside = self._held[:, queue] + asks <= self._quota[:, queue]
             bits = wanted + inside @ (8 * _BITS)
-            for key in np.unique(bits[~found]).tolist():
+            for key in set(bits[~found].tolist()):
                 if self._gives(leaf, queue, key):
                     found |= bits == key
         return found
@@ -109,68 +142,83 @@ class Payers:
     def any(self, leaf: int, ask: Vector) -> bool:
         """The same for one chunk."""
         wanted = sum(1 << resource for resource in range(3) if ask[resource] > 0)
-        for queue in self._market.pool.tree.paths[leaf]:
-            held, quota = self._held[:, queue].tolist(), self._quota[:, queue].tolist()
-            inside = sum(8 << resource for resource in range(3) if held[resource] + ask[resource] <= quota[resource])
-            if self._gives(leaf, queue, wanted + inside):
-                return True
-        return False
+        path = self._tree.paths[leaf]
+        return any(self._gives(leaf, queue, wanted + 8 * self._inside(queue, ask)) for queue in path)
+
+    def _inside(self, queue: int, ask: Vector) -> int:
+        """Bits of resources of which a queue stays inside its quota with this more."""
+        return 7 & ~_bits_above(plus(self._market.ledger.allocated[queue], ask), self._quotas[queue])
 
     def _gives(self, leaf: int, queue: int, bits: int) -> bool:
-        """Whether a queue that parts from the leaf at `queue` may give. `bits`: the resources that are asked for, and those of
-        which `queue` stays inside its quota.
+        """Whether a queue that parts from the leaf at `queue` may give: the same for all leaves below that.
+
+        `bits`: the resources that are asked for, and those of which `queue` stays inside its quota.
         """
-        known = self._known.setdefault(leaf, {})
-        found = known.get((queue, bits))
+        known = self._known.setdefault(queue, {})
+        found = known.get(bits)
         if found is None:
-            found = known[queue, bits] = self._would_give(leaf, queue, bits)
+            found = known[bits] = self._would_give(leaf, queue, bits)
         return found
 
     def _would_give(self, leaf: int, queue: int, bits: int) -> bool:
-        mine, theirs = self._partings.of(leaf)
-        some = np.flatnonzero(self._has_runs & (mine == queue))
-        parts, least = theirs[some], self._least[:, some]
-        held, quota = self._held[:, parts], self._quota[:, parts]
-        gives, keeps = np.zeros(len(some), dtype=np.bool_), np.ones(len(some), dtype=np.bool_)
+        sides = self._sides.get(queue)
+        if sides is None:
+            mine, theirs = self._partings.of(leaf)
+            some = np.flatnonzero(self._has_runs & (mine == queue))
+            sides = self._sides[queue] = some, theirs[some]
+        wanted, inside = bits & 7, bits >> 3
+        above, over = self._above, self._over
+        giving = [
+            place for place, part in enumerate(sides[1].tolist()) if wanted & (above[part] | (over[part] & inside))
+        ]
+        if not giving or not wanted & ~inside:
+            return bool(giving)
+        least, parts = self._least[:, sides[0][giving]], sides[1][giving]
+        keeps = np.ones(len(giving), dtype=np.bool_)
         for resource in range(3):
-            if not bits >> resource & 1:
-                continue
-            gives |= self._above[resource, parts]
-            if bits >> resource & 8:
-                gives |= self._over[resource, parts]
-            else:
-                left = held[resource] - least[resource] + 2 * TOLERANCE
-                keeps &= (least[resource] <= 0) | np.isinf(quota[resource]) | (left >= quota[resource])
-        return bool((gives & keeps).any())
+            if (wanted & ~inside) >> resource & 1:
+                quota = self._quota[resource, parts]
+                left = self._held[resource, parts] - least[resource] + 2 * TOLERANCE
+                keeps &= (least[resource] <= 0) | np.isinf(quota) | (left >= quota)
+        return bool(keeps.any())
 
-    def of(self, leaf: int, ask: Vector) -> Bools:
-        """By queue: whether its work may be taken for a chunk of this size. What a smaller one may not take, it may not."""
-        mine, theirs = self._partings.of(leaf)
-        wanted = [resource for resource in range(3) if ask[resource] > 0]
-        found = np.zeros(self._size, dtype=np.bool_)
-        for resource in wanted:
-            held, quota = self._held[resource], self._quota[resource]
-            inside = held[mine] + ask[resource] <= quota[mine]
-            found |= self._above[resource][theirs] | (self._over[resource][theirs] & inside)
-        found[leaf] = False
-        if found.any():
-            found &= ~self._barred(leaf, ask, wanted)[theirs]
+    def of(self, leaf: int, ask: Vector) -> list[int]:
+        """Leaves with runs whose work may be taken for a chunk of this size. What a smaller one may not take, it may not."""
+        tree, above, over = self._tree, self._above, self._over
+        wanted = sum(1 << resource for resource in range(3) if ask[resource] > 0)
+        found: list[int] = []
+        for queue in tree.paths[leaf]:
+            inside = self._inside(queue, ask)
+            giving = [
+                sibling
+                for sibling in tree.siblings(queue)
+                if wanted & (above[sibling] | (over[sibling] & inside)) and sibling != queue and sibling in self._below
+            ]
+            for sibling in self._not_barred(queue, ask, giving) if giving else ():
+                found += self._below[sibling]
         return found
 
-    def _barred(self, leaf: int, ask: Vector, wanted: list[int]) -> Bools:
-        """By queue: whether it would be more saturated than the side that takes from it, beyond that one's share."""
-        market = self._market
-        tree, ledger, shares = market.pool.tree, market.ledger, market.shares
-        barred = np.zeros(self._size, dtype=np.bool_)
-        for queue in tree.paths[leaf]:
-            held = plus(ledger.allocated[queue], ask)
-            if all(held[resource] <= shares[queue][resource] + TOLERANCE for resource in wanted):
-                continue  # nobody is less saturated than he may be
-            for sibling in tree.siblings(queue):
-                barred[sibling] = not gates.stays_less_saturated(
-                    held, shares[queue], ledger.allocated[sibling], shares[sibling], wanted, 1.0
-                )
-        return barred
+    def _not_barred(self, queue: int, ask: Vector, siblings: list[int]) -> list[int]:
+        """Siblings of a queue that would not be more saturated than it, beyond its share."""
+        ledger, shares = self._market.ledger, self._market.shares
+        wanted = [resource for resource in range(3) if ask[resource] > 0]
+        held = plus(ledger.allocated[queue], ask)
+        if all(held[resource] <= shares[queue][resource] + TOLERANCE for resource in wanted):
+            return siblings  # nobody is less saturated than he may be
+        return [
+            sibling
+            for sibling in siblings
+            if gates.stays_less_saturated(held, shares[queue], ledger.allocated[sibling], shares[sibling], wanted, 1.0)
+        ]
+
+
+def _vector(row: Sequence[float]) -> Vector:
+    return row[0], row[1], row[2]
+
+
+def _bits_above(held: Sequence[float], bounds: Sequence[float]) -> int:
+    """Bits of resources of which more is held."""
+    return (held[0] > bounds[0]) + 2 * (held[1] > bounds[1]) + 4 * (held[2] > bounds[2])
 
 
 class AllPayers:

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from slurmbridge.cli.bench.cycles import Planned
+from slurmbridge.sched import gates
 from slurmbridge.sched.evictable import Victims, charged
 from slurmbridge.sched.market import Market, markets
 from slurmbridge.sched.memo import refreshed
-from slurmbridge.sched.payers import Payers
+from slurmbridge.sched.payers import FEW, Payers
 from slurmbridge.sched.pending import NO_CODE
+from slurmbridge.sched.queues import Vector
 from slurmbridge.sim.clusters import SCENARIOS, Size, build
 
 SIZE = Size(nodes=24, gpus_per_node=8, queues=12, pending=150, running=80)
@@ -37,6 +39,11 @@ def test_where_a_run_may_be_taken_somebody_could_pay(scenario: str) -> None:
     market, victims = at_work(scenario)
     payers, tree = Payers(market), market.pool.tree
     payers.runs_are(victims.least_of(len(tree)))
+
+    def piece(place: int) -> tuple[int, Vector]:
+        victim = victims.victim(int(place))
+        return victim.leaf, victim.charge
+
     leaves = [queue for queue in range(len(tree)) if not tree.children[queue]]
     told: list[bool] = []
     for _ in range(3):
@@ -44,10 +51,31 @@ def test_where_a_run_may_be_taken_somebody_could_pay(scenario: str) -> None:
             quick = payers.some(leaf, np.array(ASKS)).tolist()
             assert quick == [payers.any(leaf, ask) for ask in ASKS]
             for ask, could in zip(ASKS, quick, strict=True):
-                found = payers.among(leaf, ask, victims.leaf, victims.charge) & victims.reclaimable
-                assert could or not found.any()
+                found = payers.among(leaf, ask, victims)
+                assert could or not len(found)
+                assert all(gates.concerns(market.ledger, market.shares, leaf, ask, [piece(place)]) for place in found)
                 told.append(could)
         heavy = max(leaves, key=lambda leaf: market.ledger.allocated[leaf][2])
         market.ledger.add(heavy, (24.0, 196608.0, 2.0), True, -1)
         payers.changed(heavy)
     assert len(set(told)) == 2
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_few_runs_are_judged_as_many_are(scenario: str) -> None:
+    """Who is left with enough: one by one by the rule itself, many at once by columns."""
+    market, victims = at_work(scenario)
+    payers, tree = Payers(market), market.pool.tree
+    places = np.flatnonzero(victims.reclaimable)
+    told = set()
+    for leaf in [queue for queue in range(len(tree)) if not tree.children[queue]]:
+        mine = places[victims.leaf[places] != leaf]
+        assert len(mine) > FEW
+        for ask in ASKS:
+            many = payers.leave_enough(leaf, ask, victims.leaf[mine], victims.charge[mine])
+            for first in range(0, len(mine), FEW):
+                few = mine[first : first + FEW]
+                found = payers.leave_enough(leaf, ask, victims.leaf[few], victims.charge[few])
+                assert found.tolist() == many[first : first + FEW].tolist()
+                told.update(found.tolist())
+    assert told == {True, False}
