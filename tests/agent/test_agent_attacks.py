@@ -30,8 +30,9 @@ from slurmbridge.wire.agent import Caller
 from slurmbridge.wire.client import frame
 from tests.agent.callers import Known, agent, memory, somebody
 from tests.agent.login_node import LoginNode, keep, plain_context, text_of
-from tests.daemon.hearing import frames_until, until
+from tests.daemon.hearing import frames_until
 from tests.daemon.post import hello
+from tests.patience import comes
 
 
 class Host(Known):
@@ -109,15 +110,16 @@ def test_groups_of_the_machine_are_read_from_its_files(tmp_path: Path, monkeypat
 
 def test_who_only_holds_places_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threshold, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(remote, "PROVED_S", 3600.0)  # no place is free because its time is over
 
     async def rule(there: LoginNode) -> None:
         holding = [await asyncio.open_connection("127.0.0.1", there.port) for _ in range(8)]
-        await until(lambda: len(there.remote.half_open) == 3)
-        answer = await asyncio.wait_for(there.say(hello("squeue", "-h")), remote.PROVED_S / 2)
+        await comes(lambda: len(there.remote.half_open) == 3)
+        answer = await there.say(hello("squeue", "-h"))
         assert text_of(answer, b"X") == "0"
         for _, writer in holding:
             writer.transport.abort()
-        await until(lambda: not there.remote.half_open)
+        await comes(lambda: not there.remote.half_open)
 
     keep(tmp_path, rule)
 
@@ -167,7 +169,7 @@ def test_what_waits_for_a_daemon_is_bounded_by_user(tmp_path: Path, monkeypatch:
         assert 100_000 < there.agent.crowd._bytes[1001] <= 300_000
         for _, writer in pairs:
             writer.transport.abort()
-        await until(lambda: not there.agent.crowd.connections)
+        await comes(lambda: not there.agent.crowd.connections)
         assert not there.agent.crowd._bytes
 
     keep(tmp_path, rule)
@@ -260,7 +262,7 @@ def test_agents_do_not_take_all_files_of_the_daemon(tmp_path: Path) -> None:
             assert there.lanes == 100
             for _, writer in pairs:
                 writer.transport.abort()
-            await until(lambda: there.lanes == 0)
+            await comes(lambda: there.lanes == 0)
 
     keep(tmp_path, rule)
 
@@ -355,7 +357,7 @@ def test_many_at_a_socket_of_the_machine_are_not_all_files_at_once(
         for each in dialled:
             each.connect(str(tmp_path / "socket"))
         with files(max(map(int, os.listdir("/proc/self/fd"))) + 250):
-            await until(lambda: Sent.made == 400)
+            await comes(lambda: Sent.made == 400)
             await asyncio.sleep(0.01)
         server.close()
         for each in dialled:

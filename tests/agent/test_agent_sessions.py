@@ -18,8 +18,9 @@ from slurmbridge.model.states import JobState
 from slurmbridge.wire import client as frames
 from slurmbridge.wire import step
 from tests.agent.login_node import ALICE, LoginNode, keep, text_of
-from tests.daemon.hearing import frames_until, until
+from tests.daemon.hearing import frames_until
 from tests.daemon.post import hello
+from tests.patience import comes
 
 SCRIPT = frames.frame(b"G", frames.pack(b"job.sh", b"/home/alice/job.sh", b"#!/bin/sh\nsleep 10\n"))
 Rule = Callable[[LoginNode], None]
@@ -29,7 +30,7 @@ async def granted(there: LoginNode, command: str) -> tuple[asyncio.StreamReader,
     """A connection whose command has its job, and what it was told of it."""
     reader, writer = await there.dial()
     writer.write(hello(command, "-n1", "true"))
-    await until(lambda: any(True for _ in there.made.controller.memory.jobs()))
+    await comes(lambda: any(True for _ in there.made.controller.memory.jobs()))
     await there.made.settle()
     answer = await frames_until(reader, b"J")
     return reader, writer, json.loads(frames.unpack(next(payload for kind, payload in answer if kind == b"J"))[1])
@@ -70,7 +71,7 @@ def test_callers_at_the_same_time_do_not_hear_each_other(tmp_path: Path) -> None
             words = [f"{number:04d}" for number in range(200)]
             answers = await asyncio.gather(*(there.say(hello("squeue", "-h", "-o", word)) for word in words))
             assert [text_of(answer, b"O") for answer in answers] == [f"{word}\n" for word in words]
-            await until(lambda: len(there.pool._idle) == there.lanes)
+            await comes(lambda: len(there.pool._idle) == there.lanes)
             assert len(set(map(id, there.pool._idle))) == len(there.pool._idle) <= 32
 
     keep(tmp_path, rule)
@@ -83,7 +84,7 @@ def test_who_does_not_read_holds_little_and_gets_all(tmp_path: Path) -> None:
         far: list[Far] = []
         reader, writer = await there.dial()
         writer.write(b"".join(hello("squeue", "-h", "-o", "x" * 400 + "%i") for _ in range(60)))
-        await until(lambda: bool(there.pool._all))
+        await comes(lambda: bool(there.pool._all))
         far.extend(there.pool._all)
         held, since = -1, 0
         while since < 20:  # until nothing moves any more
@@ -111,7 +112,7 @@ def test_who_says_nothing_costs_the_daemon_nothing(tmp_path: Path) -> None:
         for reader, writer in held:
             writer.write_eof()
             assert await reader.read() == b""
-        await until(lambda: there.agent.crowd.connections == 0)
+        await comes(lambda: there.agent.crowd.connections == 0)
 
     keep(tmp_path, rule)
 
@@ -120,7 +121,7 @@ def test_an_allocation_goes_with_its_caller(tmp_path: Path) -> None:
     async def rule(there: LoginNode) -> None:
         _, writer, _ = await granted(there, "salloc")
         writer.transport.abort()
-        await until(lambda: there.made.job(1).state is not JobState.RUNNING)
+        await comes(lambda: there.made.job(1).state is not JobState.RUNNING)
         assert there.made.job(1).state is JobState.CANCELLED
 
     keep(tmp_path, rule)
@@ -131,7 +132,7 @@ def test_an_allocation_outlives_the_agent_and_is_given_back_to_who_comes_again(t
         reader, writer, _ = await granted(there, "salloc")
         there.pool.close()  # as when it is killed
         assert await reader.read() == b""
-        await asyncio.sleep(0.05)
+        await comes(lambda: there.lanes == 0)
         await there.made.settle()
         assert there.made.job(1).state is JobState.RUNNING
         reader, writer, facts = await granted(there, "salloc")  # with the same nonce
@@ -147,7 +148,7 @@ def test_an_allocation_whose_caller_never_comes_again_is_ended(tmp_path: Path) -
     async def rule(there: LoginNode) -> None:
         _, writer, _ = await granted(there, "salloc")
         there.pool.close()
-        await asyncio.sleep(0.05)
+        await comes(lambda: there.lanes == 0)
         there.made.controller.end_forsaken(there.service.attached)
         await there.made.advance(attached.GRACE_S + 1, step=30)
         there.made.controller.end_forsaken(there.service.attached)
@@ -184,7 +185,7 @@ def test_of_one_user_there_are_so_many_and_no_more(tmp_path: Path, monkeypatch: 
         assert "Access/permission denied" in text_of(await there.say(hello("squeue", "-h")), b"E")
         for _, writer in held:
             writer.close()
-        await until(lambda: there.service.crowd.connections == 0)
+        await comes(lambda: there.service.crowd.connections == 0)
         assert text_of(await there.say(hello("squeue", "-h")), b"X") == "0"
 
     keep(tmp_path, rule)

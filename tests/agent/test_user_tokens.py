@@ -17,8 +17,9 @@ from slurmbridge.model.states import JobState
 from slurmbridge.wire import agent as wire
 from slurmbridge.wire.client import frame, pack
 from tests.agent.login_node import LoginNode, keep, plain_context, text_of
-from tests.daemon.hearing import frames_until, until
+from tests.daemon.hearing import frames_until
 from tests.daemon.post import hello
+from tests.patience import comes
 
 
 def caller(uid: int = 1001, *, by_token: bool = False) -> Call:
@@ -90,7 +91,7 @@ def test_what_is_no_token_is_refused_after_a_while(
         assert [kind for kind, _ in answer] == [wire.NO]
         assert clock() - began >= 0.2
         assert there.service.memory.tally.open == 0
-        await until(lambda: not there.remote.half_open)
+        await comes(lambda: not there.remote.half_open)
 
     keep(tmp_path, rule)
 
@@ -163,7 +164,7 @@ def test_a_user_lists_and_revokes_his_own_and_root_all(tmp_path: Path) -> None:
 def test_an_allocation_outlives_a_broken_network_and_not_its_caller(tmp_path: Path, how: str, state: JobState) -> None:
     async def rule(there: LoginNode) -> None:
         reader, writer = await dial(there, shown(*await made(there)) + hello("salloc", "-n1", "true"))
-        await until(lambda: any(True for _ in there.made.controller.memory.jobs()))
+        await comes(lambda: any(True for _ in there.made.controller.memory.jobs()))
         await there.made.settle()
         await frames_until(reader, b"J")
         if how == "leaves":
@@ -172,7 +173,7 @@ def test_an_allocation_outlives_a_broken_network_and_not_its_caller(tmp_path: Pa
             plain = writer.transport.get_extra_info("socket")
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")  # a reset, without TLS's own end
             writer.transport.abort()
-        await until(lambda: there.service.crowd.connections == 0)
+        await comes(lambda: there.service.crowd.connections == 0)
         await there.made.settle()
         assert there.made.job(1).state is state
 

@@ -1,17 +1,10 @@
-"""What is waited for on the event loop: something that comes true, and frames up to one of a kind."""
+"""Frames up to one of a kind."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from slurmbridge.wire import client as frames
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Without a limit: whoever waits has one for all of its test."""
-    while not true():
-        await asyncio.sleep(0.005)
 
 
 async def frames_until(reader: asyncio.StreamReader, last: bytes) -> list[tuple[bytes, bytes]]:

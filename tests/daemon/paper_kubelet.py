@@ -13,8 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,10 +21,10 @@ from typing import Any
 
 from slurmbridge.cli.connection import Answer, Connection
 from slurmbridge.manifest.pod_site import PYTHON
+from tests.patience import PATIENCE_S, until
 from tests.runtime.kube.paper import Paper, paper_cluster
 from tests.supervisor.pods import PROGRAM
 
-PATIENCE_S = 60.0
 SITE = """
 defaults:
   image: base
@@ -33,15 +32,6 @@ defaults:
   volumes: [{{name: work, hostPath: {{path: {work}}}}}]
   volumeMounts: [{{name: work, mountPath: {work}}}]
 """  # `work` is the same folder in all pods, which are processes here
-
-
-def until(true: Callable[[], Any], what: str = "") -> Any:
-    """What it gives once that is true."""
-    end = time.monotonic() + PATIENCE_S
-    while not (found := true()):
-        assert time.monotonic() < end, what or true
-        time.sleep(0.05)
-    return found
 
 
 class Kubelet:

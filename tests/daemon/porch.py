@@ -19,9 +19,9 @@ from slurmbridge.wire import client as frames
 from slurmbridge.wire import supervisor as wire
 from tests.daemon.controlled import Site, site
 from tests.daemon.test_tls import client
+from tests.patience import PATIENCE_S
 
 TOKENS = {"t1": (RunKey(1, 0), 0), "t2": (RunKey(2, 0), 0)}
-WITHIN = 30
 
 
 class Porch:
@@ -87,7 +87,7 @@ def kept(folder: Path) -> Callable[[Rule], None]:
 
     async def whole(rule: Rule) -> None:
         async with porch(folder) as there:
-            await asyncio.wait_for(rule(there), WITHIN)
+            await asyncio.wait_for(rule(there), PATIENCE_S)
 
     return lambda rule: asyncio.run(whole(rule))
 

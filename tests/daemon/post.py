@@ -12,6 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from slurmbridge.daemon import server
 from slurmbridge.wire import client as wire
 from tests.daemon.controlled import Site, site
+from tests.patience import PATIENCE_S
+
+TURNS = 500
 
 
 class Post:
@@ -28,17 +31,32 @@ class Post:
         reader, writer = await self.dial()
         writer.write(data)
         answer, decoder, kinds = b"", wire.Decoder(), [b""]
-        with contextlib.suppress(ConnectionError, TimeoutError):
-            async with asyncio.timeout(0.3):
-                while b"X" not in kinds and (part := await reader.read(65536)):
-                    answer += part
-                    kinds += [kind for kind, _ in decoder.feed(part)]
+        with contextlib.suppress(ConnectionError):
+            while b"X" not in kinds and (part := await soon(reader)):
+                answer += part
+                kinds += [kind for kind, _ in decoder.feed(part)]
         writer.close()
         return answer
 
     async def is_alive(self) -> bool:
         answer = await self.say(hello("squeue", "-h"))
         return wire.frame(b"X", b"0") in answer
+
+
+async def soon(reader: asyncio.StreamReader) -> bytes | None:
+    """What comes, nothing at the end; None when all that is to be done was done and nothing has come.
+
+    Both ends are on this event loop: by its turns, not by a clock, it is known when nobody has anything left to do.
+    """
+    coming = asyncio.ensure_future(reader.read(65536))
+    for _ in range(TURNS):
+        if coming.done():
+            return coming.result()
+        await asyncio.sleep(0)
+    coming.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        return await coming
+    return None
 
 
 def _close(sock: socket.socket, _hello: bytes, _uid: int) -> bool:
@@ -61,7 +79,7 @@ async def post(folder: pathlib.Path) -> AsyncIterator[Post]:
 
 def with_post(rule: Callable[[Post], Awaitable[None]], folder: pathlib.Path) -> None:
     async def whole() -> None:
-        async with post(folder) as there:
+        async with post(folder) as there, asyncio.timeout(PATIENCE_S):
             await rule(there)
             assert await there.is_alive()
 

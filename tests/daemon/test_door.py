@@ -15,10 +15,11 @@ from slurmbridge.daemon.pod_link import PodLink
 from slurmbridge.errors import RuntimeFault
 from slurmbridge.wire import client as frames
 from slurmbridge.wire import supervisor as wire
-from tests.daemon.hearing import frames_until, until
+from tests.daemon.hearing import frames_until
 from tests.daemon.porch import Porch, Rule, is_cut, kept, opening
 from tests.daemon.post import hello
 from tests.daemon.test_tls import gone
+from tests.patience import comes
 
 
 @pytest.fixture
@@ -30,9 +31,9 @@ def test_a_proved_supervisor_gets_a_link_and_nothing_it_said_is_lost(keep: Calla
     async def rule(there: Porch) -> None:
         early = frames.frame(wire.REPORT, b"1") + frames.frame(wire.REPORT, b"2")[:3]
         reader, writer = await there.dial(opening("supervisor", run="r", sequence=4), early)
-        await until(lambda: bool(there.links))
+        await comes(lambda: bool(there.links))
         writer.write(frames.frame(wire.REPORT, b"2")[3:])
-        await until(lambda: len(there.heard) == 2)
+        await comes(lambda: len(there.heard) == 2)
         assert there.heard == [(wire.REPORT, b"1"), (wire.REPORT, b"2")]
         assert there.openings[0].run == "r" and there.openings[0].sequence == 4
         there.links[0].send(wire.KILL, b"{}")
@@ -66,7 +67,7 @@ def test_who_cannot_be_proved_now_is_cut_and_may_come_again(keep: Callable[[Rule
         await gone(writer)
         there.fault = None
         _, writer = await there.dial(opening("supervisor"))
-        await until(lambda: bool(there.links))
+        await comes(lambda: bool(there.links))
         await gone(writer)
 
     keep(rule)
@@ -115,20 +116,21 @@ def test_only_so_many_wait_to_be_proved_and_they_make_room(
     keep: Callable[[Rule], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threshold, "MOST_OF_ONE", 3)
+    monkeypatch.setattr(door, "OPENING_S", 3600.0)
 
     async def rule(there: Porch) -> None:
         there.may_judge.clear()
         waiting = [await there.dial(opening("supervisor")) for _ in range(3)]
-        await until(lambda: len(there.door.half_open) == 3)
+        await comes(lambda: len(there.door.half_open) == 3)
         with contextlib.suppress(ConnectionError, ssl.SSLError):
             reader, writer = await there.dial(opening("supervisor"))
             assert await is_cut(reader)
             await gone(writer)
         there.may_judge.set()
-        await until(lambda: len(there.links) == 3)
+        await comes(lambda: len(there.links) == 3)
         assert not there.door.half_open
         waiting.append(await there.dial(opening("supervisor")))
-        await until(lambda: len(there.links) == 4)
+        await comes(lambda: len(there.links) == 4)
         for _, writer in waiting:
             await gone(writer)
 
@@ -200,7 +202,7 @@ def test_a_supervisor_that_talks_nonsense_loses_its_link(keep: Callable[[Rule], 
         there.door._welcome = there.welcome
         reader, writer = await there.dial(opening("supervisor"), frames.frame(wire.REPORT, b"{}"))
         assert await is_cut(reader)
-        await until(lambda: there.heard == [(b"lost", b"")])
+        await comes(lambda: there.heard == [(b"lost", b"")])
         await gone(writer)
 
     keep(rule)

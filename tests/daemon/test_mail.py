@@ -16,6 +16,7 @@ import pytest
 from slurmbridge.daemon import mail as mailing
 from slurmbridge.model.plan import Eviction, Plan
 from tests.daemon.controlled import CONF, Site, site
+from tests.patience import comes
 
 Test = Callable[[Site], Awaitable[None]]
 
@@ -225,18 +226,10 @@ def program(folder: Path, body: str) -> str:
     return str(path)
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if holds():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it does not come")
-
-
 def test_mail_prog_is_called_with_subject_and_address_and_told_the_rest_by_variables(place: Path) -> None:
     async def rule(made: Site) -> None:
         job = await made.submit("-J work --mail-type=BEGIN")
-        await until(lambda: (place / "done").exists() and not made.store.load(0.0).mails)
+        await comes(lambda: (place / "done").exists() and not made.store.load(0.0).mails)
         subject = f"Slurm Job_id={job} Name=work Began, Queued time 00:00:00"
         assert (place / "given").read_text() == f"-s\n{subject}\nalice\n"
         env = dict(line.split("=", 1) for line in (place / "env").read_text().splitlines() if "=" in line)
@@ -256,16 +249,16 @@ def test_mail_prog_is_called_with_subject_and_address_and_told_the_rest_by_varia
 def test_a_message_that_was_under_way_when_the_daemon_died_is_sent_once_more(place: Path) -> None:
     async def rule(made: Site) -> None:
         await made.submit("--mail-type=BEGIN")
-        await until((place / "begun").exists)
+        await comes((place / "begun").exists)
         assert len(made.store.load(0.0).mails) == 1
         old = made.controller.mailer
         (place / "begun").unlink()
         await made.restart()
         made.controller.mail_of_limits()
-        await until((place / "begun").exists)
+        await comes((place / "begun").exists)
         old.stop()
         (place / "go").touch()
-        await until(lambda: not made.store.load(0.0).mails)
+        await comes(lambda: not made.store.load(0.0).mails)
         assert (place / "count").read_text() == "1\n"
         await made.restart()
         made.controller.mail_of_limits()
@@ -283,7 +276,7 @@ def test_a_program_that_hangs_is_ended_and_stops_nobody(place: Path, monkeypatch
             await made.submit("--mail-type=BEGIN", "sleep 1")
         await made.advance(3)
         assert all(job.is_finished for job in made.controller.memory.jobs())
-        await until(lambda: not made.store.load(0.0).mails)
+        await comes(lambda: not made.store.load(0.0).mails)
 
     play(rule, CONF + f"MailProg={program(place, 'exec sleep 600')}\n")
 
@@ -300,7 +293,7 @@ def test_a_program_that_fails_is_told_of_in_the_log(
 ) -> None:
     async def rule(made: Site) -> None:
         await made.submit("--mail-type=BEGIN")
-        await until(lambda: not made.store.load(0.0).mails)
+        await comes(lambda: not made.store.load(0.0).mails)
         assert line in caplog.messages
 
     play(rule, CONF + f"MailProg={program(place, body)}\n")
@@ -309,7 +302,7 @@ def test_a_program_that_fails_is_told_of_in_the_log(
 def test_a_program_that_is_not_there_drops_the_message_with_a_reason(caplog: pytest.LogCaptureFixture) -> None:
     async def rule(made: Site) -> None:
         await made.submit("--mail-type=BEGIN")
-        await until(lambda: not made.store.load(0.0).mails)
+        await comes(lambda: not made.store.load(0.0).mails)
         assert any("event=mail.not_sent" in line and "No such file" in line for line in caplog.messages)
 
     play(rule, CONF + "MailProg=/nowhere/mail\n")
@@ -318,7 +311,7 @@ def test_a_program_that_is_not_there_drops_the_message_with_a_reason(caplog: pyt
 def test_an_address_that_reads_as_an_option_is_never_given_to_the_program(place: Path) -> None:
     async def rule(made: Site) -> None:
         await made.submit("--mail-type=BEGIN --mail-user=-Sfile")
-        await until(lambda: not made.store.load(0.0).mails)
+        await comes(lambda: not made.store.load(0.0).mails)
         assert not (place / "ran").exists()
 
     play(rule, CONF + f"MailProg={program(place, 'touch ran')}\n")

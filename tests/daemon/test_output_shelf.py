@@ -18,6 +18,7 @@ from slurmbridge.daemon.outputs import Outputs
 from slurmbridge.model.kept import KeptPart
 from slurmbridge.model.run import RunKey
 from slurmbridge.wire.supervisor import OF_STDERR, OF_STDOUT, Output
+from tests.patience import PATIENCE_S
 
 MOST = 1000
 FIRST = RunKey(7, 0)
@@ -217,7 +218,7 @@ def test_who_waits_for_more_is_woken_by_it(tmp_path: Path) -> None:
         waiting = asyncio.create_task(outputs.read(7, "0.0.0", 0, 100, 60.0))
         await asyncio.sleep(0.05)
         outputs.take(FIRST, 0, piece(b"abc"), lambda *answer: answers.append(answer))
-        found = await asyncio.wait_for(waiting, 30.0)
+        found = await asyncio.wait_for(waiting, PATIENCE_S)
         assert (found.data, answers) == (b"abc", [(3, False)])
         assert await outputs.read(7, "0.0.0", 3, 100, 0.01) == KeptPart(files=found.files)
         assert await outputs.forget_before(float("inf"), lambda job_id: job_id == 7) == 0

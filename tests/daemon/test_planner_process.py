@@ -13,10 +13,9 @@ import pytest
 from slurmbridge.daemon import planning
 from slurmbridge.daemon.planning import WORKER, Planning
 from tests.daemon.controlled import Site
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.slow
-
-WITHIN_S = 30.0
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +36,10 @@ async def started(command: Sequence[str], gone: asyncio.Event) -> AsyncIterator[
     made._wake()
     made.start()
     try:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             yield made
     finally:
-        async with asyncio.timeout(WITHIN_S):
+        async with asyncio.timeout(PATIENCE_S):
             await made.stop()
         await asyncio.sleep(0.1)  # in which asyncio closes the pipes
 

@@ -10,6 +10,7 @@ from slurmbridge.model.states import JobState
 from slurmbridge.runtime.memory import MemoryRuntime
 from slurmbridge.runtime.protocol import Ended, Launch
 from tests.daemon.controlled import START, Answer, Site
+from tests.patience import PATIENCE_S
 
 
 class Refusing(MemoryRuntime):
@@ -29,7 +30,7 @@ def typed(line: str) -> tuple[Answer, Site]:
         waiting = asyncio.create_task(site.run(line))
         for _ in range(20):
             await site.settle()
-        return await asyncio.wait_for(waiting, 10), site
+        return await asyncio.wait_for(waiting, PATIENCE_S), site
 
     return asyncio.run(rule())
 

@@ -13,9 +13,9 @@ from slurmbridge.model.run import RunKey
 from slurmbridge.wire import client as frames
 from slurmbridge.wire import step
 from slurmbridge.wire import supervisor as wire
-from tests.daemon.hearing import until
 from tests.daemon.porch import Porch, Rule, is_cut, kept, opening
 from tests.daemon.test_tls import gone
+from tests.patience import comes
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_step_from_outside_is_joined_with_what_the_supervisor_dials(keep: Call
         early = frames.frame(step.REQUEST, b"please") + frames.frame(step.STDIN, large)[:1000]
         outside, out_writer = await asked(there, 1, more=early)
         out_writer.write(frames.frame(step.STDIN, large)[1000:])
-        await until(lambda: bool(orders))
+        await comes(lambda: bool(orders))
         assert orders[0][0] == RunKey(1, 0)
         inside, in_writer = await there.dial(
             opening("step", connection=orders[0][1]), frames.frame(step.CREATED, b"{}")
@@ -79,7 +79,7 @@ def test_only_the_supervisor_of_that_run_is_joined_and_only_once(keep: Callable[
         await there.made.submit("", "sleep 100")
         await there.made.settle()
         _, asking = await asked(there, 1)
-        await until(lambda: bool(orders))
+        await comes(lambda: bool(orders))
         for refused in (
             opening("step", job=2, token="t2", connection=orders[0][1]),
             opening("step", connection="another"),
@@ -88,7 +88,7 @@ def test_only_the_supervisor_of_that_run_is_joined_and_only_once(keep: Callable[
             assert await is_cut(reader)
             await gone(writer)
         _, writer = await there.dial(opening("step", connection=orders[0][1]))
-        await until(lambda: not there.service.through._waiting)
+        await comes(lambda: not there.service.through._waiting)
         reader, again = await there.dial(opening("step", connection=orders[0][1]))
         assert await is_cut(reader)
         for each in (writer, again):
@@ -130,6 +130,6 @@ def test_a_supervisor_that_does_not_dial_is_told_in_bounded_time(
         ((_, load),) = answer_of(await reader.read())
         assert wire.decode(load)["lines"] == [f"sattach: error: Unable to reach the step of job 1: {through.SILENT}"]
         writer.close()
-        await until(lambda: not there.service.through._waiting)
+        await comes(lambda: not there.service.through._waiting)
 
     keep(rule)

@@ -17,9 +17,9 @@ import pytest
 from slurmbridge.daemon import certificate
 from slurmbridge.daemon import tls as tls_module
 from slurmbridge.daemon.tls import Tls
+from tests.patience import PATIENCE_S
 
 MANY = bytes(range(256)) * 20_000
-WITHIN = 30
 
 
 class Noting(asyncio.Protocol):
@@ -94,7 +94,7 @@ def rule(test: Callable[[ssl.SSLContext], Awaitable[None]]) -> Callable[[ssl.SSL
     @functools.wraps(test)
     def whole(server_side: ssl.SSLContext) -> None:
         async def bounded() -> None:
-            await asyncio.wait_for(test(server_side), WITHIN)
+            await asyncio.wait_for(test(server_side), PATIENCE_S)
 
         asyncio.run(bounded())
 
@@ -221,7 +221,7 @@ def ask_for_new_keys(port: int, times: int) -> bytes:
     library.SSL_do_handshake.argtypes = [ctypes.c_void_p]
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = client().wrap_bio(incoming, outgoing)
-    with socket.create_connection(("127.0.0.1", port), WITHIN) as sock:
+    with socket.create_connection(("127.0.0.1", port), PATIENCE_S) as sock:
         while True:
             try:
                 tls.do_handshake()
@@ -260,6 +260,6 @@ async def test_who_has_keys_renewed_without_end_is_cut(server_side: ssl.SSLConte
         many = asyncio.create_task(asyncio.to_thread(ask_for_new_keys, port, tls_module.MOST_OF_ITS_OWN // 20))
         while len(made) < 2:
             await asyncio.sleep(0.01)
-        await asyncio.wait_for(asyncio.shield(made[1].lost), 10)
+        await made[1].lost
         assert bytes(made[1].came) == b"hello"
         await many

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.paper_kubelet import Installation, installation, until
+from tests.daemon.paper_kubelet import Installation, installation
+from tests.patience import until
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
