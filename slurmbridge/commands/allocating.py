@@ -37,9 +37,10 @@ from slurmbridge.model.verdict import Refused
 from slurmbridge.submit.merge import CommandLine, Draft, first_pass, merge
 from slurmbridge.submit.value import Bad, Clock
 
-LOOK_S = 2.0
-"""A job that the scheduler has not looked at by then is said to be queued."""
-CLEAR_S = 3.0
+LOOK_S = 10.0
+"""A job that the scheduler has not looked at by then is said to be queued, and refused where it must begin at once: as long
+as Slurm's commands wait for the answer that says so (MessageTimeout). A scheduler that is only slow decides."""
+CLEAR_S = 10.0
 """How long the end of an allocation waits for its processes to be gone, so that the next command finds the room."""
 DEBUG = {"srun": "SLURM_DEBUG", "salloc": "SALLOC_DEBUG"}
 
