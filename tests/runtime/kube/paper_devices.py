@@ -14,13 +14,12 @@ from slurmbridge.reconcile.trouble import Patience
 from slurmbridge.runtime.kube.pace import Pace
 from slurmbridge.runtime.kube.runtime import KubeRuntime
 from slurmbridge.runtime.protocol import Ended, RunKey
+from tests.patience import PATIENCE_S
 from tests.runtime.contract import CONFIG
 from tests.runtime.kube.paper import Paper, paper_cluster
-from tests.runtime.kube.test_runtime import SITE, TICK_S, KubeBench, Supervisor
+from tests.runtime.kube.paper_pods import FOREVER, SITE, TICK_S, KubeBench, Supervisor
 
 GPU = "nvidia.com/gpu"
-FOREVER = b"sleep 60\n"
-PATIENCE = Patience(device=1.5, refusal=0.2)
 Object = dict[str, Any]
 
 
@@ -41,6 +40,7 @@ class DeviceBench(KubeBench):
         self.holders_run = True
         self._admitted: set[str] = set()
         self.pace = Pace()
+        self.patience = Patience(device=PATIENCE_S, refusal=0.2)
         self.wrong: list[str] = []
         self.known: dict[tuple[str, int], str] = {}
 
@@ -53,7 +53,7 @@ class DeviceBench(KubeBench):
             time.time,
             secret=b"kept",
             parting_s=0.1,
-            patience=PATIENCE,
+            patience=self.patience,
             pace=self.pace,
             known=lambda node, index, device: self.known.update({(node, index): device}),
         )
@@ -138,10 +138,12 @@ class DeviceBench(KubeBench):
     def whole(self, job: int, *indexes: int, script: bytes = FOREVER, restarts: int = 0) -> RunKey:
         return self.part(job, *indexes, milli=1000, script=script, restarts=restarts)
 
-    def foreign(self, name: str, gpus: int) -> None:
+    async def foreign(self, name: str, gpus: int) -> None:
+        """A pod of somebody else, taken or turned away by its kubelet."""
         container = {"name": "main", "resources": {"limits": {GPU: str(gpus)}}}
         with self.paper.lock:
             self.paper.put("pods", {"metadata": {"name": name}, "spec": {"nodeName": "n1", "containers": [container]}})
+        await self.hears(lambda: "phase" in self.paper.objects["pods"][name].get("status", {}))
 
     def shared(self, job: int) -> list[str]:
         """The devices that a run's pod may use by name; empty: there is no such pod."""
@@ -155,14 +157,13 @@ class DeviceBench(KubeBench):
         return sorted(name for name in self.paper.objects["pods"] if "-device-" in name)
 
     async def started(self, *jobs: int) -> None:
-        await self.pass_time(5, lambda: {report.key.job_id for report in self.reports} >= set(jobs))
-        assert {report.key.job_id for report in self.reports} >= set(jobs), self.paper.objects["pods"]
+        await self.hears(lambda: {report.key.job_id for report in self.reports} >= set(jobs))
 
-    async def ended(self, job: int, seconds: float = 5) -> Ended:
+    async def ended(self, job: int) -> Ended:
         def found() -> list[Ended]:
             return [end for end in self.ends() if isinstance(end, Ended) and end.key.job_id == job]
 
-        await self.pass_time(seconds, lambda: bool(found()))
+        await self.hears(lambda: bool(found()))
         return found()[0]
 
     async def again(self, *expected: RunKey) -> None:

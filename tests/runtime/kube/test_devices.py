@@ -6,16 +6,18 @@ import asyncio
 
 from slurmbridge.manifest.pod_devices import SHARES, read
 from slurmbridge.model.run import LaunchNode
-from tests.runtime.kube.paper_devices import FOREVER, DeviceBench, run
-from tests.runtime.kube.test_runtime import TICK_S
+from slurmbridge.reconcile.trouble import Patience
+from tests.runtime.kube.paper_devices import DeviceBench, run
+from tests.runtime.kube.paper_pods import FOREVER, TICK_S
 
 
 def test_a_run_waits_for_the_holder_of_its_device_to_run() -> None:
     async def rule(bench: DeviceBench) -> None:
         bench.holders_run = False
         bench.part(1, 0)
-        await bench.pass_time(0.5, lambda: bool(bench.shared(1)))
-        assert bench.holders() and not bench.shared(1)
+        await bench.hears(lambda: bool(bench.holders()))
+        await bench.pass_time(0.3)
+        assert not bench.shared(1)
         bench.holders_run = True
         await bench.started(1)
 
@@ -48,7 +50,7 @@ def test_a_holder_is_there_before_its_sharers_and_until_the_last_of_them_is_gone
         await bench.ended(2)
         await bench.nothing_left()
         assert len([name for name in bench.paper.created if "-device-" in name]) == 1
-        await bench.pass_time(5, lambda: bench.known == {("n1", 0): ""})  # the daemon sees it a moment later
+        await bench.hears(lambda: bench.known == {("n1", 0): ""})  # the daemon sees it a moment later
         assert bench.known == {("n1", 0): ""}
 
     run(rule)
@@ -98,10 +100,9 @@ def test_a_whole_device_follows_the_parts_of_it_without_a_failure() -> None:
 
 def test_parts_follow_a_whole_device_that_its_kubelet_still_counts() -> None:
     async def rule(bench: DeviceBench) -> None:
-        bench.foreign("ending", 1)
-        await asyncio.sleep(5 * TICK_S)
+        await bench.foreign("ending", 1)
         bench.part(1, 0)
-        await bench.pass_time(5, lambda: bool(bench.paper.created))
+        await bench.hears(lambda: bool(bench.paper.created))
         await asyncio.sleep(5 * TICK_S)
         bench.paper.finish("ending")
         await bench.started(1)
@@ -112,13 +113,14 @@ def test_parts_follow_a_whole_device_that_its_kubelet_still_counts() -> None:
 
 def test_a_device_that_somebody_else_has_is_not_shared_and_the_job_goes_back_to_the_queue() -> None:
     async def rule(bench: DeviceBench) -> None:
-        bench.foreign("other", 1)
-        await asyncio.sleep(5 * TICK_S)
+        bench.patience = Patience(device=1.5, refusal=0.2)
+        await bench.again()
+        await bench.foreign("other", 1)
         bench.part(1, 0)
-        end = await bench.ended(1, 10)
+        end = await bench.ended(1)
         assert end.why == "requeue" and "could not give it its devices" in end.message
         assert not bench.shared(1)
-        await bench.pass_time(5, lambda: not bench.holders())
+        await bench.hears(lambda: not bench.holders())
         assert not bench.holders()
 
     run(rule, gpus=1)
@@ -129,8 +131,7 @@ def test_others_never_get_a_device_that_is_shared() -> None:
         bench.part(1, 0)
         await bench.started(1)
         for number in range(3):
-            bench.foreign(f"other-{number}", 1)
-        await asyncio.sleep(10 * TICK_S)
+            await bench.foreign(f"other-{number}", 1)
         phases = [bench.paper.objects["pods"][f"other-{number}"]["status"]["phase"] for number in range(3)]
         assert sorted(phases) == ["Failed", "Failed", "Running"]
 

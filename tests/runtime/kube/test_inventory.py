@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from slurmbridge.runtime.kube.foreign import ForeignPod, HeldSpec, asked_for, is
 from slurmbridge.runtime.kube.inventory import Inventory
 from slurmbridge.runtime.kube.node_seen import amounts_of, node_of
 from slurmbridge.runtime.kube.objects import Container, Meta, Node, Owner, Resources
+from tests.patience import PATIENCE_S, comes
 from tests.runtime.kube.paper import Paper, paper_cluster
 
 HAS = {"cpu": "4", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "2", "ephemeral-storage": "10Gi"}
@@ -52,17 +52,14 @@ class Bench:
         self.told += 1
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        end = time.monotonic() + 20
-        while not holds():
-            assert time.monotonic() < end, (self.inventory.nodes, self.inventory.foreign)
-            await asyncio.sleep(0.01)
+        await comes(holds, lambda: (self.inventory.nodes, self.inventory.foreign))
 
 
 def on_paper(test: Callable[[Bench], Awaitable[None]]) -> Callable[[], None]:
     def run() -> None:
         async def whole(paper: Paper, inventory: Inventory) -> None:
             put_node(paper, "a")
-            assert await inventory.start(20)
+            assert await inventory.start(PATIENCE_S)
             try:
                 await test(Bench(paper, inventory))
             finally:
@@ -151,7 +148,7 @@ def test_without_the_right_to_see_pods_nodes_are_known_all_the_same() -> None:
     async def whole(paper: Paper, inventory: Inventory) -> None:
         put_node(paper, "a")
         paper.fail = lambda method, path: (403, "no") if path.endswith("/pods") else None
-        assert await inventory.start(20)
+        assert await inventory.start(PATIENCE_S)
         assert list(inventory.nodes) == ["a"] and inventory.foreign == {}
         await inventory.stop()
 
@@ -310,7 +307,7 @@ async def test_only_the_newest_slices_of_a_pool_count(bench: Bench) -> None:
 @pytest.mark.parametrize("resources", [[], ["resourceslices"]], ids=["before 1.34", "without rules"])
 def test_an_api_server_that_serves_no_devices_has_no_bad_ones(resources: list[str]) -> None:
     async def whole(paper: Paper, inventory: Inventory) -> None:
-        assert await inventory.start(20)
+        assert await inventory.start(PATIENCE_S)
         assert inventory.nodes["a"].bad_devices == ()
         await inventory.stop()
 
@@ -322,7 +319,7 @@ def test_an_api_server_that_serves_no_devices_has_no_bad_ones(resources: list[st
 
 def test_without_the_right_to_see_devices_nodes_are_known_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     async def whole(inventory: Inventory) -> None:
-        assert await inventory.start(20)
+        assert await inventory.start(PATIENCE_S)
         assert list(inventory.nodes) == ["a"]
         await inventory.stop()
 

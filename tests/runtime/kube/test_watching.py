@@ -18,6 +18,7 @@ from slurmbridge.runtime.kube.faults import Backoff, Kind
 from slurmbridge.runtime.kube.mirror import Change
 from slurmbridge.runtime.kube.objects import Listing, Pod
 from slurmbridge.runtime.kube.watching import Follower
+from tests.patience import PATIENCE_S, until
 from tests.runtime.kube.scripted import Answer, Script, event, page, pod, serving, status
 
 PODS = "/api/v1/namespaces/jobs/pods"
@@ -42,7 +43,7 @@ class Seen:
 
     def until(self, *words: str) -> None:
         with self.news:
-            assert self.news.wait_for(lambda: self.words == list(words), 10), self.words
+            assert self.news.wait_for(lambda: self.words == list(words), PATIENCE_S), self.words
 
 
 @contextmanager
@@ -58,14 +59,6 @@ def following(script: Script, **options: object) -> Iterator[tuple[Follower[Pod]
 
 def queries(script: Script) -> list[dict[str, str]]:
     return [query for _, _, query, _ in script.asked]
-
-
-def until(condition: object, what: str) -> None:
-    assert callable(condition)
-    end = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < end, what
-        time.sleep(0.005)
 
 
 def test_a_list_is_read_page_by_page_and_watched_from_its_version() -> None:
@@ -174,12 +167,15 @@ def test_an_answer_that_is_no_json_is_asked_for_again() -> None:
 
 
 def test_stopping_ends_a_watch_that_waits() -> None:
-    with serving(page(10, pod("a", 1)), Answer(lines=[], stay=True)) as script, following(script) as (follower, seen):
+    with (
+        serving(page(10, pod("a", 1)), Answer(lines=[], stay=True)) as script,
+        following(script, silence=2 * PATIENCE_S) as (follower, seen),
+    ):
         seen.until("+a")
         until(lambda: len(script.asked) == 2, "the watch is there")
         before = time.monotonic()
         follower.stop()
-        assert time.monotonic() - before < 5
+        assert time.monotonic() - before < PATIENCE_S  # and does not wait for its end
 
 
 def test_stopping_waits_for_no_server_that_does_not_begin_to_answer() -> None:
@@ -198,7 +194,7 @@ def test_stopping_waits_for_no_server_that_does_not_begin_to_answer() -> None:
             assert not seen.changes
 
 
-def test_ten_thousand_pods_cost_less_than_half_a_second() -> None:
+def test_ten_thousand_pods_cost_little_of_what_it_takes_to_read_all_that_is_sent() -> None:
     """What the server sends for a running pod, some 2.5 KB each, most of it of no use here."""
     owned: dict[str, object] = {
         f"f:{name}": {".": {}, "f:value": {}}
@@ -232,5 +228,7 @@ def test_ten_thousand_pods_cost_less_than_half_a_second() -> None:
     before = time.process_time()
     listing = msgspec.json.decode(text, type=Listing[Pod])
     spent = time.process_time() - before
+    msgspec.json.decode(text)
+    whole = time.process_time() - before - spent
     assert listing.items is not None and listing.items[9_999].spec.containers[0].resources.requests["memory"] == "8Gi"
-    assert spent < 0.5
+    assert spent < whole / 3, (spent, whole)
