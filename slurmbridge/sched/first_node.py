@@ -43,7 +43,12 @@ class FirstNode:
     def forget(self) -> None:
         """There may be more room now than before."""
         self._lists.clear()
+        self._start_anew()
+
+    def _start_anew(self) -> None:
         self._places.clear()
+        for _, line in self._lines.values():
+            line.forget()
 
     def place(
         self,
@@ -62,9 +67,9 @@ class FirstNode:
         assert part is not None
         if horizon.grown != self._grown:
             self._grown = horizon.grown
-            self._places.clear()
+            self._start_anew()
         reach = horizon.reach(fate.length)
-        portions = self._portions_of(shape, view, part) if finder.placing(view) is None and not licenses else None
+        portions = self.portions(shape, view, part) if finder.placing(view) is None and not licenses else None
         for number, each in enumerate(site.alternatives):
             if each.counts:
                 limits = horizon.limits(fate.length)
@@ -84,7 +89,7 @@ class FirstNode:
         line = self._line(nodes)
         rooms = [room.cells for room in horizon.rooms(key[2])]
         columns, room, misses = self._snapshot.columns, horizon.room, 0
-        at = line.first(self._places.get(key, 0), floor, room)
+        at = line.first(max(self._places.get(key, 0), line.passed(floor, room)), floor, room)
         while at < len(line.rows):
             found = portions.place(line.rows[at], columns, rooms, horizon.room.busy, self._tracked)
             if found is not None:
@@ -105,7 +110,8 @@ class FirstNode:
             self._lines[id(nodes)] = known
         return known[1]
 
-    def _portions_of(self, shape: Shape, view: PartitionView, part: Part) -> Portions | None:
+    def portions(self, shape: Shape, view: PartitionView, part: Part) -> Portions | None:
+        """What such a job takes of a node that must give `part` (its row does not matter); None: that are not plain numbers."""
         key = shape.number, view.number
         if key not in self._portions:
             plain = is_plain(shape)

@@ -48,9 +48,13 @@ class OneNode:
         self, session: Session, shape: Shape, view: PartitionView, part: Part, numbered: Room | None = None
     ) -> Placement | None:
         """Where the job lies on the node of this part. CPU numbers are those free in `numbered`, else left open."""
+        columns, limits = self._columns, self.limits
+        portions = session.portions(shape, view, part)
+        if portions is not None:
+            busy = numbered.busy if numbered is not None else ()
+            return portions.place(part.row, columns, (limits.cells,), busy, session.tracked)
         if not self._has(shape, part, session.rules):
             return None
-        columns, limits = self._columns, self.limits
         return place_one(shape, view, columns, numbered or limits, limits, part, session.rules, (), session.tracked)
 
     def _has(self, shape: Shape, part: Part, rules: Rules) -> bool:

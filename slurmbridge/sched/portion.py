@@ -126,7 +126,9 @@ class Portions:
         busy: Sequence[int],
         tracked: frozenset[str],
     ) -> Placement | None:
-        """The job on this node, or None. Its amounts must be free in each of the rooms; `busy`: CPUs in use, by row."""
+        """The job on this node, or None. Its amounts must be free in each of the rooms; `busy`: CPUs in use, by row; none: the
+        numbers of its CPUs are left open.
+        """
         node = columns.kinds.of(row)
         portion = self.of(node)
         if portion is None:
@@ -143,17 +145,19 @@ class Portions:
             slots = _slots(portion, row, rooms)
             if len(slots) < portion.devices:
                 return None
-        mask = cpus.pick(
-            node,
-            busy[row],
-            count=portion.cpus,
-            tasks=portion.wanted,
-            per_task=self._shape.cpus_per_task,
-            unit=portion.unit,
-            block=self._shape.block,
-        )
-        if not mask:
-            return None
+        mask = 0
+        if busy:
+            mask = cpus.pick(
+                node,
+                busy[row],
+                count=portion.cpus,
+                tasks=portion.wanted,
+                per_task=self._shape.cpus_per_task,
+                unit=portion.unit,
+                block=self._shape.block,
+            )
+            if not mask:
+                return None
         shares = portion.offer.shares if portion.offer is not None else {}
         share = NodeShare(
             node=columns.names[row],

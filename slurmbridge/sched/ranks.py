@@ -33,6 +33,10 @@ def _ranks(snapshot: Snapshot, memo: Memo, views: Ints, groups: Ints) -> Ints:
     if rules.by_tier:
         tiers: Ints = memo.places.tiers[views]
         return tiers
+    queued = memo.queued
+    if len(queued.sorts):
+        heights = np.array([rules.height(qos) for qos, _ in queued.of_sort], dtype=np.int64)
+        return heights[queued.sorts[groups]]
     known, of_group = np.unique(groups, return_inverse=True)
     samples = snapshot.shapes.samples
     heights = np.array([rules.height(samples[group][0].qos) for group in known.tolist()], dtype=np.int64)

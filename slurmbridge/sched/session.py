@@ -19,6 +19,7 @@ from slurmbridge.model.request import LicenseTerm
 from slurmbridge.model.states import Reason
 from slurmbridge.sched.allowances import Allowances, Spent
 from slurmbridge.sched.backfill import Horizon, Point
+from slurmbridge.sched.choose import Part
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import NO_ROOM, Blocked, ends_too_late
 from slurmbridge.sched.fates import Fate, cuts, fate_of, length_of
@@ -30,7 +31,7 @@ from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pending import switch_wait_end
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.places import Site
-from slurmbridge.sched.portion import ANY
+from slurmbridge.sched.portion import ANY, Portions
 from slurmbridge.sched.room import NO_OWNER, Room
 from slurmbridge.sched.screen import MEMORY, MILLI, floor_of, hopeless
 from slurmbridge.sched.shape import Shape
@@ -375,6 +376,10 @@ class Session:
             self._screen_again()
             self.finder.owned = self.finder.owned or any(hold.owner != NO_OWNER for hold in found[1].holds)
         return found
+
+    def portions(self, shape: Shape, view: PartitionView, part: Part) -> Portions | None:
+        """What a job takes of a node that must give this part, where that is plain numbers on whichever node."""
+        return self._first_node.portions(shape, view, part) if view.placing is None else None
 
     def site(self, shape: Shape, view: PartitionView) -> Site:
         """The nodes that a shape may have in a partition."""
