@@ -19,10 +19,9 @@ import slurmbridge
 from slurmbridge.daemon import certificate
 from slurmbridge.wire import supervisor as wire
 from slurmbridge.wire.client import Decoder, frame
+from tests.patience import PATIENCE_S
 
 PROGRAM = Path(str(slurmbridge.__file__)).parent / "supervisor" / "pod.py"
-PATIENCE_S = 60.0
-"""Of a test for what must come; nothing waits for it to pass."""
 TOKEN = "0123456789abcdef"
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from slurmbridge.wire import supervisor as wire
-from tests.supervisor.pods import PATIENCE_S, TOKEN, Line, Pod, ScriptedDaemon, launch, pods, srun
+from tests.patience import PATIENCE_S
+from tests.supervisor.pods import TOKEN, Line, Pod, ScriptedDaemon, launch, pods, srun
 
 pytestmark = pytest.mark.processes
 

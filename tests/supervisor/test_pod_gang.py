@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from slurmbridge.spool.process import start_ticks
 from slurmbridge.supervisor.pod_meeting import Run, ports
 from slurmbridge.wire import step as step_wire
 from slurmbridge.wire import supervisor as wire
 from slurmbridge.wire.client import Decoder, frame, pack
+from tests.patience import PATIENCE_S, until
 from tests.supervisor.pods import CLIENT, TOKEN, Line, Pod, ScriptedDaemon, below, launch, pods, srun
 
 pytestmark = pytest.mark.processes
@@ -110,7 +112,7 @@ def test_the_loss_of_rank_0_ends_what_runs_on_the_others(daemon: ScriptedDaemon,
         pid = int((tmp_path / "pid-n1").read_text())
         first.process.kill()
         second.end()
-        assert not Path(f"/proc/{pid}").exists()
+        until(lambda: start_ticks(pid) is None, "it outlives its run")
 
 
 def test_deletion_of_one_pod_ends_the_run(daemon: ScriptedDaemon, tmp_path: Path) -> None:
@@ -167,7 +169,7 @@ def test_two_runs_on_one_network_take_different_ports(daemon: ScriptedDaemon, tm
         socket.create_server(("127.0.0.1", taken)) as other,
         pods(Pod(daemon, tmp_path), Pod(daemon, tmp_path, rank=1)),
     ):
-        other.settimeout(60)
+        other.settimeout(PATIENCE_S)
         line = start(daemon, tmp_path, 2, "#!/bin/sh\n")[0]
         other.accept()[0].close()  # the other rank asks here first
         assert line.report("ended")["why"] == "exit"
@@ -209,7 +211,7 @@ class Sender:
 
     def __init__(self, pod: Pod) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(60)
+        self._socket.settimeout(PATIENCE_S)
         self._socket.connect(str(pod.base / "spool/7.0.0/step"))
         self._decoder = Decoder()
         self._frames: list[tuple[bytes, bytes]] = []

@@ -17,6 +17,7 @@ from slurmbridge.supervisor.pod_gate import Gate, Who
 from slurmbridge.supervisor.pod_place import Place
 from slurmbridge.supervisor.pod_relay import ENOUGH
 from slurmbridge.supervisor.pod_space import PodSpace
+from tests.patience import until
 from tests.supervisor.pods import Line, ScriptedDaemon
 
 RECORD = 1 << 14
@@ -49,8 +50,11 @@ class Way:
         self.loop.run()
 
     def turn_until(self, reached: Callable[[], bool]) -> None:
-        while not reached():
+        def turned() -> bool:
             self.turn()
+            return reached()
+
+        until(turned)
 
     def say(self, size: int) -> None:
         self.line._socket.sendall(bytes(size))
@@ -136,7 +140,7 @@ def test_a_connection_that_somebody_breaks_is_ended_and_nothing_else(gate: Gate,
 def test_an_address_that_says_nothing_keeps_no_other_from_being_tried(
     gate: Gate, daemon: ScriptedDaemon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pod_relay, "CONNECT_S", 1.0)
+    monkeypatch.setattr(pod_relay, "CONNECT_S", 2.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         places = [silent.getsockname(), ("127.0.0.1", daemon.port)]
         gate.names._known = [(int(socket.AF_INET), place) for place in places]
