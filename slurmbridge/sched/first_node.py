@@ -43,12 +43,7 @@ class FirstNode:
     def forget(self) -> None:
         """There may be more room now than before."""
         self._lists.clear()
-        self._start_anew()
-
-    def _start_anew(self) -> None:
         self._places.clear()
-        for _, line in self._lines.values():
-            line.forget()
 
     def place(
         self,
@@ -67,7 +62,7 @@ class FirstNode:
         assert part is not None
         if horizon.grown != self._grown:
             self._grown = horizon.grown
-            self._start_anew()
+            self._places.clear()
         reach = horizon.reach(fate.length)
         portions = self.portions(shape, view, part) if finder.placing(view) is None and not licenses else None
         for number, each in enumerate(site.alternatives):
@@ -89,7 +84,7 @@ class FirstNode:
         line = self._line(nodes)
         rooms = [room.cells for room in horizon.rooms(key[2])]
         columns, room, misses = self._snapshot.columns, horizon.room, 0
-        at = line.first(max(self._places.get(key, 0), line.passed(floor, room)), floor, room)
+        at = line.first(self._places.get(key, 0), floor, room)
         while at < len(line.rows):
             found = portions.place(line.rows[at], columns, rooms, horizon.room.busy, self._tracked)
             if found is not None:
