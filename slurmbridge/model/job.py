@@ -25,9 +25,10 @@ from slurmbridge.model.request import (
 )
 from slurmbridge.model.states import JobFlag, JobState, Reason
 from slurmbridge.model.tres import Tres
+from slurmbridge.model.words import Word
 
 
-class GpuScope(enum.Enum):
+class GpuScope(Word):
     JOB = "job"
     NODE = "node"
     SOCKET = "socket"

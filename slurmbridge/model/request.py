@@ -6,12 +6,12 @@ holds is decided by `submit.resolve`, with the cluster's configuration at hand. 
 
 from __future__ import annotations
 
-import enum
-
 import msgspec
 
+from slurmbridge.model.words import Word
 
-class Exclusive(enum.Enum):
+
+class Exclusive(Word):
     """`--exclusive`: value as scontrol shows it."""
 
     NO = "NO"
@@ -21,7 +21,7 @@ class Exclusive(enum.Enum):
     TOPO = "TOPO"
 
 
-class MemoryPer(enum.Enum):
+class MemoryPer(Word):
     NODE = "node"
     CPU = "cpu"
     GPU = "gpu"

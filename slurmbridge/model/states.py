@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import enum
+from slurmbridge.model.words import Word
 
 
-class JobState(enum.Enum):
+class JobState(Word):
     """Base state: value = compact code."""
 
     PENDING = "PD"
@@ -25,7 +25,7 @@ class JobState(enum.Enum):
         self.is_finished = code not in ("PD", "R", "S")  # asked for every job, many times a second: no call
 
 
-class JobFlag(enum.Enum):
+class JobFlag(Word):
     """State flags, shown instead of the base state, the first that is set in this order. value = compact code."""
 
     COMPLETING = "CG"
@@ -42,7 +42,7 @@ class JobFlag(enum.Enum):
     SIGNALING = "SI"
 
 
-class NodeBase(enum.Enum):
+class NodeBase(Word):
     DOWN = "DOWN"
     IDLE = "IDLE"
     ALLOCATED = "ALLOCATED"
@@ -52,7 +52,7 @@ class NodeBase(enum.Enum):
     UNKNOWN = "UNKNOWN"
 
 
-class NodeFlag(enum.Enum):
+class NodeFlag(Word):
     """Flags that `+` after the base state (scontrol) or change the short form (sinfo). value = Slurm's word."""
 
     DRAIN = "DRAIN"
@@ -66,7 +66,7 @@ class NodeFlag(enum.Enum):
     REBOOT_REQUESTED = "REBOOT_REQUESTED"
 
 
-class PartitionState(enum.Enum):
+class PartitionState(Word):
     UP = "UP"
     DOWN = "DOWN"
     DRAIN = "DRAIN"

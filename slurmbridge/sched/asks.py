@@ -31,6 +31,7 @@ class Asks:
         self._snapshot, self._columns = snapshot, snapshot.columns
         self._device_mib = smallest_device(snapshot.columns)
         self._least: dict[tuple[str, ...], _Node] = {}
+        self._exclusive: dict[tuple[str, ...], bool] = {}
 
     def of(self, spec: JobSpec, shape: Shape) -> Vector:
         """What one job asks for. A request by memory counts as the part that it is of the smallest device."""
@@ -49,8 +50,12 @@ class Asks:
         """Whether it has nodes for itself wherever it starts."""
         if spec.exclusive in (Exclusive.NODE, Exclusive.TOPO):
             return True
-        views = [self._snapshot.partitions.get(name) for name in spec.partitions]
-        return bool(views) and all(view is not None and view.exclusive for view in views)
+        found = self._exclusive.get(spec.partitions)
+        if found is None:
+            views = [self._snapshot.partitions.get(name) for name in spec.partitions]
+            found = bool(views) and all(view is not None and view.exclusive for view in views)
+            self._exclusive[spec.partitions] = found
+        return found
 
     def _least_of(self, partitions: tuple[str, ...]) -> _Node:
         found = self._least.get(partitions)

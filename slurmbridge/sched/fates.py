@@ -21,7 +21,7 @@ from slurmbridge.sched.snapshot import PartitionView, Snapshot
 Alones = dict[tuple[int, int], Part | None]
 
 
-class Fate(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Fate(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """See the module docstring."""
 
     blocked: Blocked | None  # shut out by the partition

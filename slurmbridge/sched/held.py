@@ -60,9 +60,10 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         nodes, devices = [], []
         for job_id, end, holds in entries:
             for hold in holds:
-                nodes.append((job_id, end, hold.row, hold.cpus, hold.memory, hold.owner != NO_OWNER, hold.shares))
-                for each in hold.devices:
-                    devices.append((job_id, end, hold.row, each.slot, each.milli, each.mib))
+                row = hold.row
+                nodes.append((job_id, end, row, hold.cpus, hold.memory, hold.owner != NO_OWNER, hold.shares))
+                if hold.devices:
+                    devices += [(job_id, end, row, each.slot, each.milli, each.mib) for each in hold.devices]
         return cls(nodes=np.array(nodes, dtype=NODE_ROW), devices=np.array(devices, dtype=DEVICE_ROW))
 
     def without(self, job_ids: Iterable[int]) -> Held:

@@ -31,7 +31,7 @@ from slurmbridge.sched.topology import holds_beside
 from slurmbridge.submit.billing import billing
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Placement(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """An allocation and what it takes from a room."""
 
     allocation: Allocation

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 import numpy as np
@@ -77,26 +78,21 @@ def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
         fresh = [spec for spec, _ in samples[known:]]
         asks = Asks(snapshot)
         vectors = np.array([asks.of(spec, shape) for spec, shape in samples[known:]], dtype=np.float64).reshape(-1, 3)
-        limits = np.array(
-            [math.inf if spec.time_limit is None else spec.time_limit for spec in fresh], dtype=np.float64
-        )
-        reached = [
-            set(places.pools[places.views[places.first[group] : places.first[group + 1]]].tolist())
-            for group in range(known, len(samples))
-        ]
+        lengths, assocs, names, partitions, likes = zip(*map(_kept, fresh), strict=True)
+        limits = np.array(lengths, dtype=np.float64)  # None is nan
+        limits[np.isnan(limits)] = math.inf
         leaves = []
         for pool, before in zip(found.pools, found.leaves, strict=True):
-            more = [
-                pool.leaf(spec.assoc_id) if pool.number in where else NO_LEAF
-                for spec, where in zip(fresh, reached, strict=True)
-            ]
-            leaves.append(np.concatenate([before, np.array(more, dtype=np.int64)]))
+            more = np.array([pool.leaf_of.get(assoc, pool.nobody) for assoc in assocs], dtype=np.int64)
+            more[~_reaches(places, known, pool.number)] = NO_LEAF
+            leaves.append(np.concatenate([before, more]))
         qos = {each.name: each.priority for each in snapshot.accounting.qos}
-        importance = np.array([qos.get(spec.qos, 0) for spec in fresh], dtype=np.int64)
+        importance = np.array([qos.get(name, 0) for name in names], dtype=np.int64)
         sort_of = found.of_sort
-        sorts = [sort_of.setdefault((spec.qos, spec.partitions), len(sort_of)) for spec in fresh]
+        sorts = [sort_of.setdefault(sort, len(sort_of)) for sort in zip(names, partitions, strict=True)]
+        firm = _firm(zip(names, likes, strict=True), fresh, snapshot.accounting, found.has_quotas)
         changes |= {
-            "firm": np.concatenate([found.firm, _firm(fresh, snapshot.accounting, found.has_quotas)]),
+            "firm": np.concatenate([found.firm, firm]),
             "sorts": np.concatenate([found.sorts, np.array(sorts, dtype=np.int64)]),
             "importance": np.concatenate([found.importance, importance]),
             "vectors": np.concatenate([found.vectors, vectors]),
@@ -111,15 +107,28 @@ def with_groups(found: Queued, snapshot: Snapshot, places: Places) -> Queued:
     return msgspec.structs.replace(found, **changes) if changes else found
 
 
-def _firm(specs: Sequence[JobSpec], accounting: Accounting, quotas: bool) -> Bools:
+_kept = attrgetter("time_limit", "assoc_id", "qos", "partitions", "preemptible")
+
+
+def _reaches(places: Places, known: int, pool: int) -> Bools:
+    """Whether each group after so many may be tried in a pool."""
+    first = places.first[known:]
+    inside = np.concatenate([[0], np.cumsum(places.pools[places.views[first[0] :]] == pool)])
+    reached: Bools = np.diff(inside[first - first[0]]) > 0
+    return reached
+
+
+def _firm(
+    likes: Iterable[tuple[str, bool | None]], specs: Sequence[JobSpec], accounting: Accounting, quotas: bool
+) -> Bools:
+    """Of specs with these QOS and wishes to be preemptible."""
     qos = {each.name: each for each in accounting.qos}
     known: dict[tuple[str, bool | None], bool] = {}
     found = []
-    for spec in specs:
-        likes = spec.qos, spec.preemptible
-        if likes not in known:
-            known[likes] = not says_preemptible(spec, qos, has_quotas=quotas)
-        found.append(known[likes])
+    for like, spec in zip(likes, specs, strict=True):
+        if like not in known:
+            known[like] = not says_preemptible(spec, qos, has_quotas=quotas)
+        found.append(known[like])
     return np.array(found, dtype=np.bool_)
 
 

@@ -28,7 +28,7 @@ FEW = 8
 """So many nodes are quicker to go through one by one than all at once."""
 
 
-class DeviceHold(msgspec.Struct, frozen=True):
+class DeviceHold(msgspec.Struct, frozen=True, gc=False):
     """Amounts of one device slot."""
 
     slot: int
@@ -36,7 +36,7 @@ class DeviceHold(msgspec.Struct, frozen=True):
     mib: int
 
 
-class Hold(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Hold(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """What one job holds on one node."""
 
     row: int

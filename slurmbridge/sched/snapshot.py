@@ -49,7 +49,7 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     near: Near | None = None  # its topology; None: all nodes are equally near
 
 
-class Waiting(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Waiting(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """A pending job and what is derived from its spec."""
 
     job: Job
@@ -63,12 +63,17 @@ def waiting_of(job: Job, shapes: ShapeTable) -> Waiting:
     return Waiting(job=job, shape=shape, group=shapes.group(job.spec, shape, job.het_job_id))
 
 
-class Running(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Running(msgspec.Struct, frozen=True, kw_only=True, eq=False, gc=False):
     """A job that holds resources. Completing ones too."""
 
     job: Job
     holds: tuple[Hold, ...]
     end: float  # when its time limit ends it: see `held`
+
+
+def as_run(job: Job, allocation: Allocation) -> Job:
+    """A job's record as it would be with this allocation."""
+    return msgspec.structs.replace(job, state=JobState.RUNNING, allocation=allocation, evicted=None)
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -266,8 +271,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def as_if_running(self, job: Job, allocation: Allocation) -> Running:
         """A job as it would be with this allocation; nodes that are gone are left out."""
-        run = msgspec.structs.replace(job, state=JobState.RUNNING, allocation=allocation, evicted=None)
-        return self._running(run, self.columns)
+        return self._running(as_run(job, allocation), self.columns)
 
     def _running(self, job: Job, columns: NodeColumns) -> Running:
         view = self.partitions.get(job.allocation.partition) if job.allocation is not None else None

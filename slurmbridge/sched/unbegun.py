@@ -16,7 +16,7 @@ import msgspec
 from slurmbridge.sched.held import Held
 from slurmbridge.sched.preemption import Rules
 from slurmbridge.sched.runs import Runs, with_starts
-from slurmbridge.sched.snapshot import Running, Snapshot
+from slurmbridge.sched.snapshot import Running, Snapshot, as_run
 from slurmbridge.sched.walk import Walk
 
 
@@ -38,9 +38,9 @@ def counted_in(walk: Walk, rules: Rules) -> tuple[Snapshot, Runs]:
         waiting, view, placement = walk.starts.placed[at]
         if waiting.job.job_id in snapshot.kept or any(hold.shares for hold in placement.holds):
             continue
-        run = snapshot.as_if_running(waiting.job, placement.allocation)
         end = min(now + walk.session.runs_for(waiting, view, placement), placement.until)
-        found[key_of(at)] = msgspec.structs.replace(run, holds=placement.holds, end=end)
+        run = as_run(waiting.job, placement.allocation)
+        found[key_of(at)] = Running(job=run, holds=placement.holds, end=end)
     if not found:
         return snapshot, memo.runs
     held = Held.of((key, run.end, run.holds) for key, run in found.items())
