@@ -107,14 +107,14 @@ def victim_chunks(session: PodSession, victims: Victims, recorded: Sequence[PodT
     streams = {leaf: victims.entries(leaf) for leaf in victims.leaves}
 
     def next_of(leaf: int) -> None:
-        """The front of the leaf's stream is always in the order; what is left of a gang may come before it."""
+        """The front of the leaf's stream is always in the order; what is left of a gang may come before it or after."""
         for entry in streams[leaf]:
-            left = entry
-            if id(entry.gang) in touched:
-                left = _entry(entry.gang, [task for task in entry.left if id(task) not in known])
-            if left.left:
-                order.push(leaf, left.key, (left, True), left.frees)
+            if id(entry.gang) not in touched:
+                order.push(leaf, entry.key, (entry, True), entry.frees)
                 return
+            left = _entry(entry.gang, [task for task in entry.left if id(task) not in known])
+            if left.left:  # what follows may come first now
+                order.push(leaf, left.key, (left, False), left.frees)
 
     for leaf in victims.leaves:
         next_of(leaf)
