@@ -97,14 +97,14 @@ def devices_for(node: PodNode, task: PodTask, order: str, promise: bool) -> tupl
     ask = task.ask
     part = ask.part(node.device_mib)
     scored: list[tuple[float, int, str, bool]] = []
-    for place, (label, sharers) in enumerate(node.shared.items()):
+    for label, sharers in node.shared.items():
         if not is_in_use(sharers):
             continue
         free_now, free_later = part_free(sharers)
         if part <= free_later + TOLERANCE:
             used = 1 - free_now
-            score = {"pack": -used, "spread": used}.get(order, 0.0)
-            scored.append((score, place, label, not (sharers[1] > 0 and part <= free_now + TOLERANCE)))
+            score = round({"pack": -used, "spread": used}.get(order, 0.0), 6)
+            scored.append((score, len(label), label, not (sharers[1] > 0 and part <= free_now + TOLERANCE)))
     scored.sort()
     chosen = [(label, waits) for _, _, label, waits in scored]
     chosen += _whole_devices(node, task, promise, ask.devices - len(chosen))
@@ -120,8 +120,8 @@ def _whole_devices(node: PodNode, task: PodTask, promise: bool, count: int) -> l
     idle = math.floor(node.idle[2] + TOLERANCE)
     later = math.floor(node.idle[2] + node.freed[2] + TOLERANCE)
     leaving = [label for label, sharers in node.shared.items() if not is_in_use(sharers)]
-    if task.node is node:  # back to where it was, if it can
-        leaving.sort(key=lambda label: label not in task.labels)
+    mine = task.labels if task.node is node else ()  # back to where it was, if it can
+    leaving.sort(key=lambda label: (label not in mine, len(label), label))
     fresh = 0
     while len(found) < min(count, later):
         own = bool(leaving) and task.node is node and leaving[0] in task.labels
@@ -180,7 +180,7 @@ def best_nodes(
 
 
 def _fullness(node: PodNode, gpu: bool, style: str) -> float:
-    """Smaller is better: what is left of the node, or its negative part of the whole."""
+    """Smaller is better: what is left of the node, or its negative part of the whole. Sums of parts, so rounded."""
     if style == "none":
         return 0.0
     if gpu:
@@ -188,7 +188,7 @@ def _fullness(node: PodNode, gpu: bool, style: str) -> float:
         whole = float(node.gpus)
     else:
         left, whole = node.idle[0] + node.freed[0], node.size[0]
-    return left if style == "binpack" else -left / (whole or 1.0)
+    return round(left if style == "binpack" else -left / (whole or 1.0), 6)
 
 
 def copies(node: PodNode, ask: Ask) -> int:
