@@ -7,6 +7,7 @@ that lost a member and did not recover give back the rest.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from slurmbridge.sched import gates
@@ -42,10 +43,11 @@ def allocate(session: PodSession) -> None:
 def consolidate(session: PodSession) -> None:
     """Move what can be interrupted, so that what waits fits. Nobody may end up without a place."""
     failed, pool = _Failures(), VictimPool(session)
-    for gang, chunk, ask in _waiting(session):
+    for gang, chunk, _ in _waiting(session):
         if not gang.preemptible or failed.hopeless(gang, chunk):
             continue
-        if ask[2] > float(session.columns.free_devices().sum()) + TOLERANCE:
+        least = asked(chunk, session.largest_mib)[2]
+        if least > float(session.columns.free_devices().sum()) + TOLERANCE:
             continue
         victims = Victims(pool, tuple(pool.leaves()), _all_but(gang))
         if not solve(session, gang, victims, _nobody_loses, session.policy.consolidation_victims):
@@ -191,25 +193,31 @@ def pieces(lost: Iterable[PodTask]) -> list[tuple[int, Vector]]:
 
 
 class _Failures:
-    """Gangs that found no way in this action: others that ask for the same and not for less need not be tried."""
+    """Gangs that found no way in this action: others that ask for the same, or for that and more, need not be tried."""
 
     def __init__(self) -> None:
-        self._least: dict[object, int] = {}
+        self._seen: dict[object, list[Counter[tuple[Ask, frozenset[str]]]]] = {}
 
     def hopeless(self, gang: Gang, chunk: Sequence[PodTask], leaf: int = -1) -> bool:
         """Has the same, or less of it, failed before?"""
-        return self._least.get(_likeness(gang, chunk, leaf), len(chunk) + 1) <= len(chunk)
+        failed = self._seen.get(_likeness(gang, chunk, leaf))
+        if not failed:
+            return False
+        asks = _asks(chunk)
+        return any(all(asks[ask] >= count for ask, count in least.items()) for least in failed)
 
     def note(self, gang: Gang, chunk: Sequence[PodTask], leaf: int = -1) -> None:
         """Remember a failure."""
-        likeness = _likeness(gang, chunk, leaf)
-        self._least[likeness] = min(len(chunk), self._least.get(likeness, len(chunk)))
+        self._seen.setdefault(_likeness(gang, chunk, leaf), []).append(_asks(chunk))
+
+
+def _asks(chunk: Sequence[PodTask]) -> Counter[tuple[Ask, frozenset[str]]]:
+    return Counter((task.ask, task.affinity) for task in chunk)
 
 
 def _likeness(gang: Gang, chunk: Sequence[PodTask], leaf: int) -> object:
-    asks: frozenset[tuple[Ask, frozenset[str]]] = frozenset((task.ask, task.affinity) for task in chunk)
     running = any(pods.active for pods in gang.sets)
-    return leaf, gang.preemptible, asks, _shape(gang.root), gang.rank if running else -1
+    return leaf, gang.preemptible, frozenset(_asks(chunk)), _shape(gang.root), gang.rank if running else -1
 
 
 def _shape(group: PodGroup) -> object:

@@ -102,7 +102,8 @@ def _choices(
     placed = [
         where for pods in sets for task in pods.tasks if task.active and (where := task.target or task.node) is not None
     ]
-    return node_sets(wish, session.topologies.get(wish.topology), nodes, tasks, placed)
+    topology, by_largest = session.topologies.get(wish.topology), session.policy.domains_by_largest
+    return node_sets(wish, topology, nodes, tasks, placed, by_largest=by_largest)
 
 
 def _joined(one: Mapping[int, int], two: Mapping[int, int]) -> Mapping[int, int]:

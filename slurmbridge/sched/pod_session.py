@@ -42,13 +42,14 @@ class PodSession:
             self.total = plus(self.total, (node.size[0], node.size[1], node.size[2]))
         sizes = [node.device_mib for node in self.nodes if node.gpus]
         self.device_mib = min(sizes, default=0.0)  # of the smallest device: what a task without a node is charged by
+        self.largest_mib = max(sizes, default=0.0)  # by this it is charged least
         self.ledger = Ledger(tree)
         self.facts: dict[int, QueueFacts] = {}
         self.gathering: set[int] = set()  # ranks of gangs that hold room without being complete
         self._journal: list[Callable[[], None]] = []  # how to undo each change
         self._settle_in()
         self.columns = NodeColumns(self.nodes)
-        self.shares = fair_shares(tree, self.total, self._requests(), usage)
+        self.shares = fair_shares(tree, self.total, self._requests(), usage, round_up=policy.shares_round_up)
 
     def _settle_in(self) -> None:
         """Burden nodes and queues with what is there already."""
@@ -91,9 +92,9 @@ class PodSession:
     def place(self, task: PodTask, node: PodNode, labels: tuple[str, ...], promise: bool) -> None:
         """Put a waiting task on a node. An evicted one promised back to where it is simply stays."""
         self._remember(task)
-        if task.evicted and task.node is node and task.labels == labels:
-            self._shift(node, task, labels, Load.RELEASING, -1)
-            self._shift(node, task, labels, Load.ACTIVE, 1)
+        if task.evicted and task.node is node and set(task.labels) == set(labels):
+            self._shift(node, task, task.labels, Load.RELEASING, -1)
+            self._shift(node, task, task.labels, Load.ACTIVE, 1)
             task.evicted = False
         elif promise or task.evicted:
             self._shift(node, task, labels, Load.PIPELINED, 1)

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from slurmbridge.sched.pod_fit import copies
 from slurmbridge.sched.pod_node import PodNode
 from slurmbridge.sched.pods import PodTask, Topology, Wish
@@ -25,10 +27,13 @@ def node_sets(
     nodes: Sequence[PodNode],
     tasks: Sequence[PodTask],
     placed: Sequence[PodNode],
+    *,
+    by_largest: bool = False,
 ) -> Iterator[tuple[list[PodNode], dict[int, int]]]:
     """Sets of nodes to try in turn, each with ranks of preference by node index.
 
-    `placed`: where other tasks of the same gang or group run: a required level keeps the rest beside them.
+    `placed`: where other tasks of the same gang or group run: a required level keeps the rest beside them.  `by_largest`: see
+    `can_hold`.
     """
     if wish is None or topology is None or (wish.required is None and wish.preferred is None):
         yield list(nodes), {}
@@ -45,7 +50,7 @@ def node_sets(
             if bound and domain[: top + 1] not in bound:
                 continue
             inside = [node for node in nodes if paths[node.index][: level + 1] == domain]
-            if can_hold(inside, tasks):
+            if can_hold(inside, tasks, by_largest=by_largest):
                 yield inside, _ranks(inside, paths, domain, bottom, tasks)
 
 
@@ -60,21 +65,29 @@ def path_of(topology: Topology, node: PodNode) -> Path:
     return tuple(path)
 
 
-def can_hold(nodes: Sequence[PodNode], tasks: Sequence[PodTask]) -> bool:
-    """Is there room for all the tasks? Exact where they are alike, else by what is free in sum."""
-    if not tasks:
-        return True
+def can_hold(nodes: Sequence[PodNode], tasks: Sequence[PodTask], *, by_largest: bool = False) -> bool:
+    """Could there be room for all the tasks? False only where some would have none.
+
+    `by_largest`: tasks that all have devices, or none, count as if each were as large as the largest, which finds too little
+    room for unequal ones.
+    """
     needing = sum(task.ask.needs_gpu for task in tasks)
-    if needing in (0, len(tasks)):
-        largest = max(tasks, key=lambda task: (task.ask.gpus, task.ask.share, task.ask.mib, task.ask.cpu)).ask
-        found = 0
-        for node in nodes:
-            found += copies(node, largest)
-            if found >= len(tasks):
-                return True
-        # tasks smaller than the largest may still fit: only the sum can rule them out
-        return any(task.ask != largest for task in tasks) and _sum_holds(nodes, tasks)
-    return _sum_holds(nodes, tasks)
+    if needing not in (0, len(tasks)):
+        return _sum_holds(nodes, tasks)
+    largest = max(tasks, key=lambda task: (task.ask.gpus, task.ask.share, task.ask.mib, task.ask.cpu)).ask
+    alike = all(task.ask == largest for task in tasks)
+    if not alike and not by_largest:
+        return _sum_holds(nodes, tasks)
+    if not alike:
+        largest = replace(
+            largest, cpu=max(task.ask.cpu for task in tasks), memory=max(task.ask.memory for task in tasks)
+        )
+    found = 0
+    for node in nodes:
+        found += copies(node, largest)
+        if found >= len(tasks):
+            return True
+    return False
 
 
 def _sum_holds(nodes: Sequence[PodNode], tasks: Sequence[PodTask]) -> bool:

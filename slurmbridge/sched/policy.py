@@ -25,10 +25,12 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     accumulating: int = 1  # gangs that may do so at a time
     consolidation_victims: int = 16  # jobs that one consolidation may move
     saturation_multiplier: float = 1.0  # how much less saturated a reclaimer above its share must stay
+    shares_round_up: bool = False  # leftovers of a share are whole units, also for who asks for less
+    domains_by_largest: bool = False  # a domain holds unequal tasks only if it holds as many of the largest
     staleness_grace_s: float = 60.0  # how long a gang may be incomplete; negative: for ever
 
 
-KAI = Policy(name="kai")
+KAI = Policy(name="kai", shares_round_up=True, domains_by_largest=True)
 DEFAULT = Policy(
     name="ours", cheapest_victims=True, payers_first=True, hold_for_winners=True, accumulate_after_s=1800.0
 )

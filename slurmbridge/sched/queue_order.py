@@ -174,7 +174,7 @@ class QueueOrder(Generic[Item]):
             share=_raised(self.shares[queue]),
             quota=_raised(tree.quota[queue]),
             per_unit=(per_unit[0], per_unit[1], per_unit[2]),
-            nothing_of=tuple(resource for resource in range(3) if bound[resource] <= 0),
+            nothing_of=tuple(resource for resource in range(3) if most[resource] <= 0),
             strength=_strength(most, self.total),
             unimportance=-tree.priority[queue],
             rank=tree.rank[queue],

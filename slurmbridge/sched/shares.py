@@ -27,20 +27,23 @@ def fair_shares(
     request: Sequence[Vector],
     usage: Sequence[Vector] | None = None,
     k: float = 1.0,
+    *,
+    round_up: bool = False,
 ) -> list[Vector]:
     """The share of each queue, in the units of `total`.
 
     `request`: by queue, descendants included: allocated and waiting. `usage`: decayed use as part of the pool, 0 to 1.
+    `round_up`: what the rounding left goes in whole units even to who asks for less than one more.
     """
     columns: list[list[float]] = []
     for resource in range(3):
         wanted = [row[resource] for row in request]
         used = [row[resource] for row in usage] if usage is not None else [0.0] * len(tree)
         share = [0.0] * len(tree)
-        _divide(tree, tree.roots, total[resource], resource, wanted, used, k, share)
+        _divide(tree, tree.roots, total[resource], resource, wanted, used, k, share, round_up)
         for queue, children in enumerate(tree.children):  # parents come first
             if children:
-                _divide(tree, children, share[queue], resource, wanted, used, k, share)
+                _divide(tree, children, share[queue], resource, wanted, used, k, share, round_up)
         columns.append(share)
     return list(zip(*columns, strict=True)) if columns[0] else []
 
@@ -73,6 +76,7 @@ def _divide(
     used: Sequence[float],
     k: float,
     share: list[float],
+    round_up: bool,
 ) -> None:
     surplus = total
     hungry: dict[int, list[int]] = {}  # by priority: who would take more than its quota
@@ -95,8 +99,8 @@ def _divide(
         for queue in sorted(remainders, key=lambda q: (-remainders[q], tree.rank[q], tree.names[q])):
             if surplus <= _NOTHING:
                 return
-            cap = min(tree.limit[queue][resource], wanted[queue])
-            given = min(1.0, surplus, cap - share[queue])
+            most = math.inf if round_up else min(tree.limit[queue][resource], wanted[queue]) - share[queue]
+            given = min(1.0, surplus, most)
             share[queue] += given
             surplus -= given
 

@@ -109,6 +109,7 @@ class _Search:
         self.recorded = recorded
         self.ground = ground
         self.ask = asked(tasks, session.device_mib)
+        self.least = asked(tasks, session.largest_mib)[2]  # devices, whatever nodes are chosen
         self.taken: list[PodTask] = []  # evicted in the scenario that is tried, in order
         self.nodes = {node.index: node for node in ground.feasible}
         for node in nodes_of(recorded):
@@ -132,10 +133,11 @@ class _Search:
             taken.add(chunk)
             count += 1
             gained += held(chunk)[2]
-            if gained < self.ask[2] - TOLERANCE:
+            homes = nodes_of(chunk)
+            self.nodes.update((node.index, node) for node in homes)
+            if gained < self.least - TOLERANCE:
                 continue
-            for node in nodes_of(chunk):
-                self.nodes[node.index] = node
+            for node in homes:
                 verdict = self._try([*self.recorded, *taken.of_node(node)], rule)
                 if verdict is True:
                     return True
@@ -155,7 +157,7 @@ class _Search:
         least = price_of(session, lost)
         fewer = without_one(session, best, lost)
         session.restore(start)
-        missing = self.ask[2] - self.ground.free - TOLERANCE
+        missing = self.least - self.ground.free - TOLERANCE
         for evict in [*cheaper_singles(session, victims, lost, missing)[:CHEAPER_TRIES], *fewer[:CHEAPER_TRIES]]:
             for node in nodes_of(evict):
                 self.nodes[node.index] = node

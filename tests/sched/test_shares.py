@@ -27,7 +27,9 @@ def queue(name: str, parent: str | None = None, **gpu: float) -> Queue:
     )
 
 
-def gpus(total: float, queues: list[Queue], asked: list[float], used: list[float] | None = None) -> list[float]:
+def gpus(
+    total: float, queues: list[Queue], asked: list[float], used: list[float] | None = None, *, round_up: bool = False
+) -> list[float]:
     """GPU shares, in the order of `queues`."""
     tree = QueueTree.build(queues)
     request: list[Vector] = [(0, 0, 0)] * len(tree)
@@ -35,7 +37,7 @@ def gpus(total: float, queues: list[Queue], asked: list[float], used: list[float
     for place, each in enumerate(queues):
         request[tree.index[each.name]] = (0, 0, asked[place])
         usage[tree.index[each.name]] = (0, 0, used[place] if used else 0)
-    shares = fair_shares(tree, (0, 0, total), request, usage)
+    shares = fair_shares(tree, (0, 0, total), request, usage, round_up=round_up)
     return [shares[tree.index[each.name]][2] for each in queues]
 
 
@@ -68,6 +70,12 @@ def test_a_share_is_quota_then_surplus(case: str) -> None:
 
 def test_past_use_lowers_the_part_of_the_surplus() -> None:
     assert gpus(16, [queue("a"), queue("b", rank=1)], [16, 16], [0.5, 0]) == [5, 11]
+
+
+def test_a_leftover_is_a_whole_device_or_what_is_asked_for() -> None:
+    queues = [queue("a"), queue("b", rank=1)]
+    assert gpus(1, queues, [0.7, 0.7]) == pytest.approx([0.7, 0.3])
+    assert gpus(1, queues, [0.7, 0.7], round_up=True) == [1, 0]
 
 
 def test_children_divide_what_their_parent_has() -> None:
