@@ -13,6 +13,8 @@ import sys
 import sysconfig
 import time
 
+from msgspec.structs import replace
+
 from slurmbridge.cli import instance
 from slurmbridge.cli.connection import Connection
 from slurmbridge.commands import doctor, doctor_kube, doctor_machine
@@ -20,6 +22,7 @@ from slurmbridge.errors import BridgeError, ConfigError, ProtocolError
 from slurmbridge.model.cluster import ClusterConfig
 from slurmbridge.model.examination import Examined, Finding, Machine
 from slurmbridge.model.fleet import FleetConfig
+from slurmbridge.store import place as places
 
 ANSWER_S = 10.0
 PLANNER_S = 60.0
@@ -29,11 +32,12 @@ ESCAPED = re.compile(r"\\([0-7]{3})")
 
 def main(
     place: instance.Instance, *, slurm_conf: str | None, site: str | None, kube: bool, kubeconfig: str | None,
-    namespace: str | None, as_json: bool,
+    namespace: str | None, as_json: bool, database: str | None = None,
 ) -> int:  # fmt: skip
     """1 when something does not work."""
     config, fault = _configuration(slurm_conf, site, kube)
-    findings = doctor_machine.judge(_machine(place, slurm_conf or site, config, fault), virtual=not kube)
+    machine = replace(_machine(place, slurm_conf or site, config, fault), **_database(place, database))
+    findings = doctor_machine.judge(machine, virtual=not kube)
     if kube:
         fleet = config if isinstance(config, FleetConfig) else FleetConfig(cluster_name="")
         findings += doctor_kube.judge(_cluster(kubeconfig, namespace, fleet))
@@ -105,6 +109,18 @@ def _machine(place: instance.Instance, conf_file: str | None, config: ClusterCon
         certificate_mode=mode,
         certificate_fault=certificate_fault,
     )
+
+
+def _database(place: instance.Instance, word: str | None) -> dict[str, str]:
+    """Fields of `Machine` about a server that has the records."""
+    try:
+        found = places.find(place.state, word)
+        if found.is_sqlite:
+            return {}
+        kind, doubt = places.portable().examine(found.url())
+    except BridgeError as fault:
+        return {"database_fault": str(fault)}
+    return {"database": kind, "database_doubt": doubt}
 
 
 def planner(python: str) -> str:

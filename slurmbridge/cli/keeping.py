@@ -1,6 +1,7 @@
-"""`slurmbridge backup` and `slurmbridge restore`: the store of a state folder to a file and back.
+"""`slurmbridge backup` and `slurmbridge restore`: the records of a state folder to a file and back.
 
-A backup needs no daemon and disturbs none. A restore takes the state folder's lock, so it refuses while a daemon runs.
+A backup needs no daemon and disturbs none. A restore takes the locks of the state folder and of the database, so it refuses
+while a daemon runs. Records move between SQLite and PostgreSQL by a backup and a restore with `--database`.
 """
 
 from __future__ import annotations
@@ -19,54 +20,86 @@ from slurmbridge.daemon.locking import Lock
 from slurmbridge.errors import BridgeError
 from slurmbridge.runtime.local import found as local
 from slurmbridge.runtime.protocol import RunKey
-from slurmbridge.store import backup as store
-from slurmbridge.store.backup import DATABASE, Copy
+from slurmbridge.store import backup as files
+from slurmbridge.store import place as places
+from slurmbridge.store.backup import Copy
+from slurmbridge.store.place import DATABASE, Place
+from slurmbridge.store.protocol import Store
 from slurmbridge.store.schema import ALIVE
-from slurmbridge.store.sqlite import SqliteStore
 
 SPOOL = "spool"
 END_S = 30.0
 """How long one run may take to die."""
 
 
-def backup(place: Instance, target: str, now: datetime.datetime) -> str:
+def backup(place: Instance, database: str | None, target: str, now: datetime.datetime) -> str:
     """Write TARGET, or a file named by the time in the folder TARGET; what to tell. StoreError: why not."""
     path = Path(target)
     if path.is_dir():
         path = path / f"slurmbridge-{now:%Y%m%dT%H%M%S}.db"
-    return told(store.save(Path(place.state, DATABASE), path))
+    found = places.find(place.state, database)
+    return told(files.save(found.path, path) if found.is_sqlite else places.portable().save(found.url(), path))
 
 
-def restore(place: Instance, copy: str, now: datetime.datetime) -> str:
-    """Put COPY in the state folder's place. BridgeError while a daemon runs."""
+def restore(place: Instance, database: str | None, copy: str, now: datetime.datetime) -> str:
+    """Put COPY in the records' place. BridgeError while a daemon runs."""
     source = Path(copy)
-    store.examine(source)
+    files.examine(source)
+    found = places.find(place.state, database)
     launch.make_state(place.state)
     lock = Lock(place.state)
     lock.take()
     try:
-        database = Path(place.state, DATABASE)
-        kept = database.with_name(f"{DATABASE}.before-{now:%Y%m%dT%H%M%S}")
-        was_there = database.exists()
-        found = store.restore(source, database, kept)
-        strangers = end_strangers(place.state, database)
+        kept = found.path.with_name(f"{DATABASE}.before-{now:%Y%m%dT%H%M%S}")
+        restored = (_into_file if found.is_sqlite else _into_server)(found, source, kept)
+        opened = places.open_store(places.find(place.state, found.word))
+        try:
+            strangers = end_strangers(place.state, opened)
+        finally:
+            opened.close()
     finally:
         lock.release()
-    text = told(replace(found, path=str(database), size=database.stat().st_size))
-    text += f"what was there before: {kept}\n" if was_there else ""
+    text = told(restored)
+    text += f"what was there before: {kept}\n" if kept.exists() else ""
     return text + (f"runs that the copy does not know were ended: {strangers}\n" if strangers else "")
 
 
-def end_strangers(state: str, database: Path) -> int:
+def _into_file(place: Place, source: Path, kept: Path) -> Copy:
+    """To SQLite; records that were on a server stay there, and are not the state folder's any more."""
+    restored = files.restore(source, place.path, kept, at_least=_known_ids(place))
+    places.forget(place.state)
+    return replace(restored, path=str(place.path), size=place.path.stat().st_size)
+
+
+def _known_ids(place: Place) -> int:
+    """The next job id of the server that is left; 0 where it cannot be asked, which may be why it is left."""
+    if place.note is None:
+        return 0
+    try:
+        return places.portable().next_job_id(replace(place, word=place.note.word).url())
+    except BridgeError:
+        return 0
+
+
+def _into_server(place: Place, source: Path, kept: Path) -> Copy:
+    """To PostgreSQL; a file that had the records until now is set aside."""
+    work = place.path.with_name(DATABASE + ".restored")
+    at_least = files.last_of(place.path)
+    restored, identity = places.portable().restore(source, place.url(), work, kept, at_least=at_least)
+    places.remember(place, identity)
+    if place.path.exists():
+        aside = kept if not kept.exists() else kept.with_name(kept.name + ".own")
+        files.set_aside(place.path, aside)
+        files.remove(place.path)
+    return replace(restored, path=place.word)
+
+
+def end_strangers(state: str, store: Store) -> int:
     """End the processes of runs that began after the copy was made, before their jobs begin anew; how many there were."""
     spool = os.path.join(state, SPOOL)
     if not os.path.isdir(spool):
         return 0
-    copy = SqliteStore(database)
-    try:
-        known = {RunKey(job.job_id, job.restarts) for job in copy.load(ALIVE).jobs if holds_resources(job)}
-    finally:
-        copy.close()
+    known = {RunKey(job.job_id, job.restarts) for job in store.load(ALIVE).jobs if holds_resources(job)}
     strangers = {RunKey(job_id, restarts) for job_id, restarts, _ in local.claims(spool)} - known
     for key in strangers:
         until = time.monotonic() + END_S

@@ -32,6 +32,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     socket: str | None = None
     metrics: str | None = None
     remote: str | None = None
+    database: str | None = None
     pods: PodOptions | None = None  # None: virtual nodes
 
 
@@ -85,7 +86,7 @@ def serve(wish: Wish, place: instance.Instance, *, detach: bool, ready: int | No
 
     return run(
         slurm_conf=wish.slurm_conf, site=wish.site, state=place.state, socket=wish.socket, detach=detach,
-        ready_fd=ready, metrics=wish.metrics, pods=wish.pods, remote_at=wish.remote,
+        ready_fd=ready, metrics=wish.metrics, pods=wish.pods, remote_at=wish.remote, database=wish.database,
     )  # fmt: skip
 
 

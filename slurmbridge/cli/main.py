@@ -21,6 +21,10 @@ from slurmbridge.cli.sim import sim
 from slurmbridge.errors import BridgeError, ProtocolError
 
 STATE = click.option("--state", metavar="DIR", help="State folder (default: your own, root's is /var/lib/slurmbridge).")
+DATABASE = click.option(
+    "--database", metavar="WHERE", envvar="SLURMBRIDGE_DATABASE",
+    help="Of the records: sqlite, postgresql://USER@HOST/NAME, or a file with such a URL (default: as before, else sqlite).",
+)  # fmt: skip
 STOP_SECONDS = 60.0
 
 
@@ -33,6 +37,7 @@ def main() -> None:
 @main.command()
 @click.option("--slurm-conf", metavar="FILE", envvar="SLURM_CONF", help="A site's slurm.conf (default: $SLURM_CONF).")
 @STATE
+@DATABASE
 @click.option("--socket", metavar="FILE", help="With --kube: where commands reach it.")
 @click.option("--metrics", metavar="HOST:PORT", help="Answer Prometheus here (default: nowhere).")
 @click.option("--remote", metavar="HOST:PORT", help="Let agents of login nodes come in here (default: nowhere).")
@@ -52,6 +57,7 @@ def main() -> None:
 def up(
     slurm_conf: str | None,
     state: str | None,
+    database: str | None,
     socket: str | None,
     metrics: str | None,
     remote: str | None,
@@ -75,7 +81,7 @@ def up(
 
     wish = launch.Wish(
         slurm_conf=absolute(slurm_conf), site=absolute(site), socket=absolute(socket), metrics=metrics,
-        remote=remote,
+        remote=remote, database=where(database),
         pods=PodOptions(
             kubeconfig=absolute(kubeconfig), namespace=namespace, listen=listen, advertise=advertise
         ) if kube else None,
@@ -86,6 +92,11 @@ def up(
 def absolute(name: str | None) -> str | None:
     """The daemon works in another folder."""
     return os.path.abspath(name) if name else None
+
+
+def where(database: str | None) -> str | None:
+    """The same, where a file is named."""
+    return database if not database or database == "sqlite" or "://" in database else os.path.abspath(database)
 
 
 @main.command()
@@ -184,6 +195,7 @@ def check_config(file: str | None, site: str | None, kube: bool) -> None:
 @click.option("--slurm-conf", metavar="FILE", envvar="SLURM_CONF", help="As `up` has it.")
 @click.option("--site", metavar="FILE", help="As `up` has it.")
 @STATE
+@DATABASE
 @click.option("--kube", is_flag=True, help="Also look at the cluster on which jobs shall be pods.")
 @click.option("--kubeconfig", metavar="FILE", help="With --kube: of this cluster.")
 @click.option("--namespace", metavar="NS", help="With --kube: where pods are made.")
@@ -192,6 +204,7 @@ def doctor(
     slurm_conf: str | None,
     site: str | None,
     state: str | None,
+    database: str | None,
     kube: bool,
     kubeconfig: str | None,
     namespace: str | None,
@@ -204,7 +217,7 @@ def doctor(
 
     code = examination.main(
         instance.locate(state), slurm_conf=absolute(slurm_conf), site=absolute(site), kube=kube,
-        kubeconfig=absolute(kubeconfig), namespace=namespace, as_json=as_json,
+        kubeconfig=absolute(kubeconfig), namespace=namespace, as_json=as_json, database=where(database),
     )  # fmt: skip
     sys.exit(code)
 
@@ -212,21 +225,23 @@ def doctor(
 @main.command()
 @click.argument("target", metavar="FILE|DIR")
 @STATE
-def backup(target: str, state: str | None) -> None:
+@DATABASE
+def backup(target: str, state: str | None, database: str | None) -> None:
     """Copy the daemon's records to a new file, while it runs."""
     from slurmbridge.cli import keeping
 
-    click.echo(keeping.backup(instance.locate(state), target, datetime.datetime.now()), nl=False)
+    click.echo(keeping.backup(instance.locate(state), where(database), target, datetime.datetime.now()), nl=False)
 
 
 @main.command()
 @click.argument("copy", metavar="FILE")
 @STATE
-def restore(copy: str, state: str | None) -> None:
+@DATABASE
+def restore(copy: str, state: str | None, database: str | None) -> None:
     """Put a backup in the place of the records; no daemon may run."""
     from slurmbridge.cli import keeping
 
-    click.echo(keeping.restore(instance.locate(state), copy, datetime.datetime.now()), nl=False)
+    click.echo(keeping.restore(instance.locate(state), where(database), copy, datetime.datetime.now()), nl=False)
 
 
 main.add_command(sim)

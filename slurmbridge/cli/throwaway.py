@@ -36,10 +36,10 @@ PartitionName=work Nodes={nodes} Default=YES MaxTime=INFINITE DefaultTime=01:00:
 
 
 class Throwaway:
-    """bin: folder of the commands. `folder` is made and removed by `opened`."""
+    """bin: folder of the commands. `folder` is made and removed by `opened`. `database`: as `up --database` has it."""
 
-    def __init__(self, bin_folder: str, folder: str, conf: str) -> None:
-        self.bin, self.folder = os.path.abspath(bin_folder), folder
+    def __init__(self, bin_folder: str, folder: str, conf: str, database: str = "") -> None:
+        self.bin, self.folder, self.database = os.path.abspath(bin_folder), folder, database
         self.place = instance.locate(os.path.join(folder, "state"))
         self.work = os.path.join(folder, "work")
         os.makedirs(self.work)
@@ -59,6 +59,7 @@ class Throwaway:
     def up(self) -> None:
         """Returns when commands are answered; BridgeError with the daemon's words when it does not come up."""
         argv = [f"{self.bin}/slurmbridge", "up", "--slurm-conf", self.conf, "--state", self.place.state, "--detach"]
+        argv += [f"--database={self.database}"] if self.database else []
         answer = subprocess.run(argv, env=self.env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if answer.returncode != 0:
             raise BridgeError(f"slurmbridge up: exit {answer.returncode}: {answer.stderr.strip()}")
@@ -91,13 +92,20 @@ class Throwaway:
 
 @contextlib.contextmanager
 def opened(
-    bin_folder: str, *, nodes: str = "n[1-2]", cpus: int = 16, memory: int = 64000, extra: str = "", start: bool = True
+    bin_folder: str,
+    *,
+    nodes: str = "n[1-2]",
+    cpus: int = 16,
+    memory: int = 64000,
+    extra: str = "",
+    start: bool = True,
+    database: str = "",
 ) -> Iterator[Throwaway]:
     """A daemon on virtual nodes; stopped with its jobs, and its folder removed, whatever happens."""
     folder = tempfile.mkdtemp(prefix="slurmbridge-")
     os.chmod(folder, 0o755)
     conf = CONF.format(name="throwaway", nodes=nodes, cpus=cpus, memory=memory) + extra
-    daemon = Throwaway(bin_folder, folder, conf)
+    daemon = Throwaway(bin_folder, folder, conf, database)
     try:
         if start:
             daemon.up()

@@ -71,7 +71,7 @@ def _state(machine: Machine) -> Iterator[Finding]:
         )
     else:
         yield ok("state", f"state folder {folder}" + ("" if machine.state_exists else " (made at the first start)"))
-    if machine.state_filesystem in SHARED:
+    if machine.state_filesystem in SHARED and not machine.database:
         yield error(
             "state.filesystem", f"the state folder is on a file system of many machines ({machine.state_filesystem}):"
             " the database may be damaged there", "name a folder of this machine's own with --state",
@@ -88,6 +88,15 @@ def _state(machine: Machine) -> Iterator[Finding]:
         )  # fmt: skip
     else:
         yield ok("state.disk", f"{machine.free_mib} MiB free")
+
+
+def _database(machine: Machine) -> Iterator[Finding]:
+    if machine.database_fault:
+        yield error("database", machine.database_fault, "the daemon does not start before that is mended")
+    elif machine.database:
+        yield ok("database", f"records: {machine.database}")
+    if machine.database_doubt:
+        yield warning("database.durable", machine.database_doubt, "let the server keep its defaults")
 
 
 def _limits(machine: Machine) -> Iterator[Finding]:
@@ -149,7 +158,7 @@ def _certificate(machine: Machine) -> Iterator[Finding]:
 
 
 CHECKS: Final[tuple[Callable[[Machine], Iterator[Finding]], ...]] = (
-    _releases, _commands, _planner, _state, _limits, _configuration, _certificate, _daemon,
+    _releases, _commands, _planner, _state, _database, _limits, _configuration, _certificate, _daemon,
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from slurmbridge.commands import effects as fx
 from slurmbridge.daemon import messages
 from slurmbridge.daemon.held import Held
-from slurmbridge.errors import BridgeError
+from slurmbridge.errors import BridgeError, StoreError
 from slurmbridge.wire import client as wire
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ CHUNK = 1 << 20
 TURN_S = 0.01
 """A command that prints and prints lets others be served after so long, and whenever its caller does not read."""
 INTERNAL = "Internal error in the controller; its log says more"
+NO_RECORDS = "Problem talking to the database"
 
 
 class Run:
@@ -132,6 +133,9 @@ class Run:
         if self._ended or future.cancelled():
             return
         fault = future.exception()
+        if isinstance(fault, StoreError):
+            self._complain(f"{NO_RECORDS}: {fault}", 1)
+            return
         if fault is not None:
             log.error("event=effect.failed argv=%r", self._call.argv[:4], exc_info=fault)
             self._complain(INTERNAL, 1)

@@ -33,8 +33,8 @@ from slurmbridge.daemon.tokens import Tokens
 from slurmbridge.errors import ConfigError, RuntimeFault
 from slurmbridge.lang.slurm_conf import why_without_effect
 from slurmbridge.model.cluster import ClusterConfig
-from slurmbridge.store.backup import DATABASE
-from slurmbridge.store.sqlite import SqliteStore
+from slurmbridge.store.place import Place, find, open_store
+from slurmbridge.store.relational import RelationalStore
 
 log = logging.getLogger(__name__)
 
@@ -49,22 +49,24 @@ DEADLINE_EVERY_S = 5.0
 def run(
     *, slurm_conf: str | None, state: str, detach: bool, ready_fd: int | None, site: str | None = None,
     socket: str | None = None, metrics: str | None = None, pods: PodOptions | None = None, remote_at: str | None = None,
+    database: str | None = None,
 ) -> int:  # fmt: skip
     """Serve; returns the exit status. BridgeError: it did not come up, with the reason. `pods`: jobs run as pods;
-    `remote_at`: where login nodes come in, HOST:PORT."""
+    `remote_at`: where login nodes come in, HOST:PORT; `database`: where the records are (`store.place`)."""
     os.umask(0o022)
     loglines.begin()
     lock = Lock(state, socket or "")
     lock.take()
     hosting: Hosting | None = None
     try:
+        records = find(state, database)
         if pods is None:
             hosting = VirtualNodes(state, slurm_conf, site)
         else:
             from slurmbridge.daemon.pods import Pods  # with a client for clusters, for few
 
             hosting = Pods(pods, state, slurm_conf, site)
-        asyncio.run(Daemon(hosting, state, socket, metrics, remote_at).serve(ready_fd))
+        asyncio.run(Daemon(hosting, state, socket, metrics, remote_at, records).serve(ready_fd))
     finally:
         if hosting is not None:
             hosting.release()
@@ -88,24 +90,26 @@ class Daemon:
     config: ClusterConfig
 
     def __init__(
-        self, hosting: Hosting, state: str, socket: str | None, metrics: str | None, remote_at: str | None
-    ) -> None:
+        self, hosting: Hosting, state: str, socket: str | None, metrics: str | None, remote_at: str | None,
+        records: Place,
+    ) -> None:  # fmt: skip
         self.hosting, self.state, self.metrics, self.remote_at = hosting, state, metrics, remote_at
         self.socket_path = socket or socket_path(state)
+        self.records = records
         self.stopping = asyncio.Event()
         self.end_jobs = False
         self.fault = ""  # why it ends without being told to
 
     async def serve(self, ready_fd: int | None) -> None:
         """Recover, open the socket, wait for the end, leave in order."""
-        loop = asyncio.get_running_loop()
+        loop = self._loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stopping.set)
         try:
             self.config = await self.hosting.prepare()
             gate = self._bind_remote()
             half_life = self.config.priority_decay_half_life
-            store = SqliteStore(os.path.join(self.state, DATABASE), decay_half_life=half_life)
+            store = open_store(self.records, decay_half_life=half_life, lost=self._lost)
         except BaseException:
             await self.hosting.close()
             raise
@@ -166,7 +170,7 @@ class Daemon:
 
     # ---- composition ----
 
-    def _compose(self, store: SqliteStore) -> None:
+    def _compose(self, store: RelationalStore) -> None:
         self.planning = Planning(time.time, self._give_up)
         memory = Memory(self.config, Names(), owner_uid=os.geteuid(), host=configuration.host_name(), now=time.time())
         self.controller = Controller(
@@ -190,9 +194,17 @@ class Daemon:
         self.service.step_address = self.controller.step_address
 
     def _give_up(self) -> None:
-        self.fault = (
+        self._end(
             "the process that plans does not start, see its words in the log; `slurmbridge doctor` looks for the reason"
         )
+
+    def _lost(self, reason: str) -> None:
+        """Another daemon has the records. On the store's thread."""
+        self._loop.call_soon_threadsafe(self._end, reason)
+
+    def _end(self, fault: str) -> None:
+        """It cannot go on; jobs do."""
+        self.fault = fault
         self.stopping.set()
 
     def _end_forsaken(self) -> None:
@@ -227,7 +239,7 @@ class Daemon:
         log.info("event=remote.up address=%s", self.remote_at)
         return far
 
-    async def _listen_for_metrics(self, store: SqliteStore) -> asyncio.Server | None:
+    async def _listen_for_metrics(self, store: RelationalStore) -> asyncio.Server | None:
         if self.metrics is None:
             return None
         memory, planning = self.controller.memory, self.planning

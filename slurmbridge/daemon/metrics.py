@@ -50,7 +50,7 @@ class Metrics:
         yield from self._of_planner()
         yield counter("slurmbridge_store_commits_total", "Commits of the store.", ({}, self._commits()))
         yield gauge(
-            "slurmbridge_store_healthy", "1: the store takes writes; 0: its disk is full or fails.",
+            "slurmbridge_store_healthy", "1: the store takes writes; 0: its disk is full or fails, or its server is away.",
             ({}, self._is_healthy()),
         )  # fmt: skip
         tally = self._memory.tally

@@ -179,10 +179,11 @@ class Performer:
         if not self._may_read(call, job):
             return _now(Refused(errno=SlurmErrno.ACCESS_DENIED))
         sha = job.spec.script_sha if effect.what == "script" else job.spec.env_sha
-        content = self._blobs.get(sha) if sha else None
-        if content is None:
-            return _now(Refused(errno=SlurmErrno.JOB_SCRIPT_MISSING))
-        return _now(content)
+        return self._spawn(self._read_blob(sha))
+
+    async def _read_blob(self, sha: str) -> bytes | Refused:
+        content = await self._blobs.fetch(sha) if sha else None
+        return content if content is not None else Refused(errno=SlurmErrno.JOB_SCRIPT_MISSING)
 
     async def _kept_output(self, effect: fx.KeptOutput) -> KeptPart:
         if self.outputs is None:

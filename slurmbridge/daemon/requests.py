@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
@@ -55,13 +56,24 @@ class Blobs:
         """They may be deleted from the store: the next that needs one stores it again."""
         self._stored.difference_update(shas)
 
+    def holds(self, sha: str) -> bool:
+        """Whether it is in memory."""
+        return sha in self._kept
+
     def get(self, sha: str) -> bytes | None:
+        """Of what memory holds; None: it holds it not."""
         kept = self._kept.get(sha)
         if kept is not None:
             self._kept.move_to_end(sha)
+        return kept
+
+    async def fetch(self, sha: str) -> bytes | None:
+        """Of memory or the store, which others do not wait for. StoreError: it cannot be asked now."""
+        kept = self.get(sha)
+        if kept is not None:
             return kept
-        content = self._read(sha)
-        if content is not None:
+        content = await asyncio.get_running_loop().run_in_executor(None, self._read, sha)
+        if content is not None and sha not in self._kept:
             self._add(sha, content)
         return content
 

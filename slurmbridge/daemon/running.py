@@ -19,6 +19,7 @@ from slurmbridge.daemon.evictions import Evictions
 from slurmbridge.daemon.jobtable import holds_resources, is_over
 from slurmbridge.daemon.requests import Blobs, decode_environment
 from slurmbridge.daemon.spending import charge_of
+from slurmbridge.errors import StoreError
 from slurmbridge.lifecycle import starts
 from slurmbridge.lifecycle.ends import Again, Death, settle
 from slurmbridge.lifecycle.evictions import in_grace
@@ -42,34 +43,55 @@ from slurmbridge.store.usage import rows_after
 
 log = logging.getLogger(__name__)
 
+READ_AGAIN_S = 1.0
+"""After a store that could not be read."""
+
 
 class Running:
     def __init__(self, core: Core, runtime: Runtime, blobs: Blobs, daemon_addr: str) -> None:
         self.core, self.runtime, self.blobs, self.daemon_addr = core, runtime, blobs, daemon_addr
         self.evictions: Evictions
+        self.reading: set[asyncio.Task[None]] = set()  # what is needed for launches
 
     # ---- starting ----
 
     def launch(self, jobs: Sequence[Job]) -> None:
-        """These starts are durable: let them begin."""
+        """These starts are durable: let them begin. What memory does not hold of them is read first."""
         for job in jobs:
-            current = self.core.memory.table.get(job.job_id)
-            if current is None or current.restarts != job.restarts or not holds_resources(current):
-                continue
-            try:
-                self.runtime.launch(self._launch_of(current))
-            except (OSError, ValueError) as fault:
-                log.error("event=launch.failed job=%d reason=%r", job.job_id, fault)
-                self._finish(current, Death.LAUNCH, 0, self.core.clock(), None, ())
-                continue
-            if JobFlag.COMPLETING in current.flags:
-                self.runtime.kill(_key(current), current.kill_reason or Death.CANCEL.value)
+            if all(self.blobs.holds(sha) for sha in (job.spec.script_sha, job.spec.env_sha) if sha):
+                self._launch(job, self.blobs.get(job.spec.script_sha), self.blobs.get(job.spec.env_sha))
+            else:
+                task = asyncio.get_running_loop().create_task(self._read_and_launch(job))
+                self.reading.add(task)
+                task.add_done_callback(self.reading.discard)
 
-    def _launch_of(self, job: Job) -> Launch:
+    async def _read_and_launch(self, job: Job) -> None:
+        spec = job.spec
+        while True:
+            try:
+                script = await self.blobs.fetch(spec.script_sha) if spec.script_sha else None
+                self._launch(job, script, await self.blobs.fetch(spec.env_sha))
+                return
+            except StoreError as fault:  # the run is durable, and begins when its script can be read
+                log.warning("event=launch.waits job=%d reason=%r", job.job_id, str(fault))
+                await asyncio.sleep(READ_AGAIN_S)
+
+    def _launch(self, job: Job, script: bytes | None, env: bytes | None) -> None:
+        current = self.core.memory.table.get(job.job_id)
+        if current is None or current.restarts != job.restarts or not holds_resources(current):
+            return
+        try:
+            self.runtime.launch(self._launch_of(current, script, env))
+        except (OSError, ValueError) as fault:
+            log.error("event=launch.failed job=%d reason=%r", job.job_id, fault)
+            self._finish(current, Death.LAUNCH, 0, self.core.clock(), None, ())
+            return
+        if JobFlag.COMPLETING in current.flags:
+            self.runtime.kill(_key(current), current.kill_reason or Death.CANCEL.value)
+
+    def _launch_of(self, job: Job, script: bytes | None, env_blob: bytes | None) -> Launch:
         spec = job.spec
         memory = self.core.memory
-        script = self.blobs.get(spec.script_sha) if spec.script_sha else None
-        env_blob = self.blobs.get(spec.env_sha)
         if spec.is_batch and job.het_offset == 0 and script is None:
             raise ValueError("the stored script is missing")
         user = memory.names.user(spec.uid)

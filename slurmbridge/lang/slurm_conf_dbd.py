@@ -19,7 +19,7 @@ from slurmbridge.model.retention import DAYS, HOURS, MONTHS, Retention, Span
 
 NAME: Final = "slurmdbd.conf"
 
-_STORE: Final = "accounting is kept in the daemon's own store"
+_STORE: Final = "accounting is kept in the daemon's own store, which `slurmbridge up --database` names"
 _FILES: Final = "the daemon keeps its own state folder, logs and pid files"
 _NET: Final = "there is no slurmdbd to talk to"
 _AUTH: Final = "callers are known by the socket's credentials or by tokens"

@@ -45,6 +45,9 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     state_writable: bool = True
     state_filesystem: str = ""  # type; empty: not known
     free_mib: int = 0
+    database: str = ""  # a server that has the records, and what it is like; empty: they are in the state folder
+    database_fault: str = ""  # why it cannot be used
+    database_doubt: str = ""  # what could lose records there
     open_files: int | None = None  # None: no limit
     namespaces: bool = True  # whether a process may have a host name and mounts of its own
     configuration: str = ""  # why the configuration cannot be read; empty: it can

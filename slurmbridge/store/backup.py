@@ -18,7 +18,6 @@ from slurmbridge.errors import StoreError
 from slurmbridge.store import schema
 from slurmbridge.store.writes import NEXT_JOB_ID
 
-DATABASE = "state.db"
 _COMPANIONS = ("-wal", "-shm", "-journal")
 
 
@@ -35,10 +34,13 @@ def save(source: Path, target: Path) -> Copy:
     """Copy the database `source` to the new file `target` (0600). StoreError: why not; then there is no `target`."""
     if not source.exists():
         raise StoreError(f"there is no database {source}")
-    if os.path.lexists(target):
-        raise StoreError(f"{target} exists: a backup never overwrites one")
-    with _explained(source):
-        _copy(source, target)
+    with explained(source):
+        duplicate(source, target)
+    return sound(target)
+
+
+def sound(target: Path) -> Copy:
+    """What the new file holds. StoreError: it is not whole, and is gone again."""
     try:
         return examine(target)
     except StoreError:
@@ -50,7 +52,7 @@ def examine(path: Path) -> Copy:
     """Read a copy whole; StoreError when it is damaged, no store of slurmbridge, or of a newer one."""
     if not path.is_file():
         raise StoreError(f"there is no file {path}")
-    with _explained(path), closing(_open(path, immutable=True)) as database:
+    with explained(path), closing(_open(path, immutable=True)) as database:
         verdict = database.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if verdict != "ok":
             raise StoreError(f"{path} is damaged: {verdict}")
@@ -64,18 +66,20 @@ def examine(path: Path) -> Copy:
         return Copy(path=str(path), size=path.stat().st_size, runs=runs, next_job_id=_next_job_id(database))
 
 
-def restore(copy: Path, database: Path, kept: Path) -> Copy:
-    """Put `copy` in the place of `database`, which is kept as `kept` when there is one. No daemon may have it open."""
+def restore(copy: Path, database: Path, kept: Path, *, at_least: int = 0) -> Copy:
+    """Put `copy` in the place of `database`, which is kept as `kept` when there is one. No daemon may have it open.
+
+    `at_least`: the next job id, if not later."""
     found = examine(copy)
     fresh = database.with_name(database.name + ".restored")
-    with _explained(copy):
-        _remove(fresh)
-        _copy(copy, fresh, immutable=True)
-        following = max(found.next_job_id, _last_of(database))
+    with explained(copy):
+        remove(fresh)
+        duplicate(copy, fresh, immutable=True)
+        following = max(found.next_job_id, last_of(database), at_least)
         if following:
             _raise_mark(fresh, following)
         if database.exists():
-            _set_aside(database, kept)
+            set_aside(database, kept)
         os.replace(fresh, database)
         _sync_folder(database.parent)
     return msgspec.structs.replace(found, next_job_id=following)
@@ -86,20 +90,33 @@ def _open(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=10.0, isolation_level=None)
 
 
-def _copy(source: Path, target: Path, *, immutable: bool = False) -> None:
+def duplicate(source: Path, target: Path, *, immutable: bool = False) -> None:
     """All pages in one read transaction, then durable under its name."""
+    with (
+        made(target) as part,
+        closing(_open(source, immutable=immutable)) as reading,
+        closing(sqlite3.connect(part)) as writing,
+    ):
+        reading.backup(writing, pages=-1)
+
+
+@contextmanager
+def made(target: Path) -> Iterator[Path]:
+    """An empty file to fill, which gets its name when it is whole and durable. Nothing is overwritten."""
+    if os.path.lexists(target):
+        raise StoreError(f"{target} exists: a backup never overwrites one")
     part = target.with_name(target.name + ".part")
-    _remove(part)
+    remove(part)
     os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
     try:
-        with closing(_open(source, immutable=immutable)) as reading, closing(sqlite3.connect(part)) as writing:
-            reading.backup(writing, pages=-1)
+        yield part
+        with closing(sqlite3.connect(part)) as writing:
             writing.execute("PRAGMA journal_mode=DELETE")  # one file, whatever the source's mode
         _sync(part)
         os.rename(part, target)
         _sync_folder(target.parent)
     finally:
-        _remove(part)
+        remove(part)
 
 
 def _raise_mark(path: Path, following: int) -> None:
@@ -116,7 +133,7 @@ def _next_job_id(database: sqlite3.Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def _last_of(database: Path) -> int:
+def last_of(database: Path) -> int:
     """The mark of the store that is replaced; 0 when it is gone or cannot be read, which may be why it is replaced."""
     if not database.exists():
         return 0
@@ -127,7 +144,7 @@ def _last_of(database: Path) -> int:
         return 0
 
 
-def _set_aside(database: Path, kept: Path) -> None:
+def set_aside(database: Path, kept: Path) -> None:
     """The old store under another name, with what its log still holds; at no moment is there none in its place."""
     try:
         with closing(sqlite3.connect(database, timeout=10.0)) as old:
@@ -141,7 +158,7 @@ def _set_aside(database: Path, kept: Path) -> None:
             os.replace(companion, kept.with_name(kept.name + suffix))
 
 
-def _remove(path: Path) -> None:
+def remove(path: Path) -> None:
     for suffix in ("", *_COMPANIONS):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
@@ -159,7 +176,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
+def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

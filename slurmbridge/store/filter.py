@@ -1,6 +1,6 @@
 """Which runs a `JobFilter` wants, and in which order they are shown (sacct's selection rules).
 
-The rule for all stores: SQLite narrows the candidates by index, this decides.
+The rule for all stores: databases narrow the candidates by index, this decides.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy.engine import Engine
 
 from slurmbridge.errors import StoreError
-from slurmbridge.store import schema
+from slurmbridge.store import schema, tables
 
 
 def configuration() -> Config:
@@ -29,12 +29,6 @@ def upgrade(engine: Engine, version: str) -> None:
             f"the database has schema {version}, made by a newer slurmbridge; this one knows up to {schema.HEAD}: "
             "install that version again (nothing was changed)"
         )
-    with engine.connect() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    with tables.transaction(engine) as connection:
         config.attributes["connection"] = connection
-        try:
-            command.upgrade(config, "head")
-        except BaseException:
-            connection.exec_driver_sql("ROLLBACK")
-            raise
-        connection.exec_driver_sql("COMMIT")
+        command.upgrade(config, "head")

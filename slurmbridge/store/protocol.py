@@ -1,8 +1,9 @@
 """What the daemon asks of the store. Writes are values queued to one writer; reads return records.
 
 Group commit: the writer takes all that is queued, commits once, then resolves the futures. It never waits on a timer.
-Ops marked `droppable` (submissions) fail alone when the disk is full; the others stay queued and are tried again until
-they are durable, while `healthy` is False and nothing new is accepted.
+Ops marked `droppable` (submissions) fail alone when the disk is full or the server away; the others stay queued and are
+tried again until they are durable, while `healthy` is False and nothing new is accepted. Of a commit whose outcome is not
+known nobody is told before it is.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from slurmbridge.store import schema
+from slurmbridge.store.dialect import Session
 from slurmbridge.store.protocol import Limits, Purge, Use
 
 RUNS, STEPS, USES, EVENTS = schema.runs.c, schema.steps.c, schema.blob_uses.c, schema.events.c
@@ -98,31 +99,29 @@ _DROP_BLOB = (
 )
 
 
-def apply(connection: Connection, purges: Iterable[Purge]) -> None:
+def apply(session: Session, purges: Iterable[Purge]) -> None:
     """Delete; the caller begins and commits."""
-    run = connection.exec_driver_sql
+    run, run_many = session.execute, session.executemany
     for purge in purges:
         specs: set[bytes] = set()
         for job_id, restarts in purge.runs:
             key = (job_id, restarts, schema.ALIVE)
-            digest = run("SELECT spec FROM runs WHERE job_id = ? AND restarts = ? AND ended < ?", key).scalar()
-            if digest is None:
+            found = run("SELECT spec FROM runs WHERE job_id = ? AND restarts = ? AND ended < ?", key).fetchone()
+            if found is None:
                 continue
             run("DELETE FROM runs WHERE job_id = ? AND restarts = ?", (job_id, restarts))
-            specs.add(bytes(digest))
+            specs.add(bytes(found[0]))
             run("DELETE FROM steps WHERE job_id = ? AND restarts = ?", (job_id, restarts))
             run(_DROP_NONCE, (job_id, job_id))
         for digest in specs:
             run(_DROP_USE, (digest, digest))
             run(_DROP_SPEC, (digest, digest))
         if purge.steps:
-            run(
-                "DELETE FROM steps WHERE job_id = ? AND restarts = ? AND step_id = ? AND running = 0", list(purge.steps)
-            )
+            run_many("DELETE FROM steps WHERE job_id = ? AND restarts = ? AND step_id = ? AND running = 0", purge.steps)
         if purge.blobs:
-            run(_DROP_BLOB, [(use.sha, use.sha, use.since) for use in purge.blobs])
+            run_many(_DROP_BLOB, [(use.sha, use.sha, use.since) for use in purge.blobs])
         if purge.usage:
-            run("DELETE FROM usage WHERE assoc_id = ?", [(assoc_id,) for assoc_id in purge.usage])
+            run_many("DELETE FROM usage WHERE assoc_id = ?", [(assoc_id,) for assoc_id in purge.usage])
         if purge.events_before is not None:
             run("DELETE FROM events WHERE ended < ?", (purge.events_before,))
         if purge.transactions_before is not None:

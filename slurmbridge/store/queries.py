@@ -20,7 +20,7 @@ from slurmbridge.model.plan import Reservation
 from slurmbridge.store import filter as selection
 from slurmbridge.store import records, schema
 from slurmbridge.store.protocol import Loaded
-from slurmbridge.store.writes import NEXT_JOB_ID
+from slurmbridge.store.writes import NEXT_JOB_ID, OWN_MARKS
 
 RUNS, SPECS, STEPS = schema.runs.c, schema.specs.c, schema.steps.c
 _AT_ONCE = 500
@@ -33,16 +33,31 @@ _NEWER = schema.runs.alias("newer")
 _LAST_RUN = ~sa.exists().where(_NEWER.c.job_id == RUNS.job_id, _NEWER.c.restarts > RUNS.restarts)
 
 
-def load(connection: Connection, recent_since: float) -> Loaded:
-    """Everything the daemon keeps in memory. Of an array that is not over all tasks: what depends on it asks for them."""
+def loaded_runs(recent_since: float) -> tuple[sa.Select[Any], ...]:
+    """Those that memory holds. Of an array that is not over all tasks: what depends on it asks for them.
+
+    Two statements: PostgreSQL would read the whole table for one with an OR of the two.
+    """
     alive = schema.runs.alias("alive")
-    of_living_array = RUNS.array_job_id.in_(
-        sa.select(alive.c.array_job_id).where(alive.c.ended == schema.ALIVE, alive.c.array_job_id.is_not(None))
+    living_arrays = sa.select(alive.c.array_job_id).where(
+        alive.c.ended == schema.ALIVE, alive.c.array_job_id.is_not(None)
     )
+    return (
+        _RUN_COLUMNS.where(RUNS.ended >= recent_since, _LAST_RUN),
+        _RUN_COLUMNS.where(RUNS.ended < recent_since, RUNS.array_job_id.in_(living_arrays), _LAST_RUN),
+    )
+
+
+def wanted_runs(wanted: JobFilter) -> sa.Select[Any]:
+    """Those that a filter may want."""
+    query = _RUN_COLUMNS.where(*_conditions(wanted))
+    return query if wanted.duplicates else query.where(_LAST_RUN)
+
+
+def load(connection: Connection, recent_since: float) -> Loaded:
+    """Everything the daemon keeps in memory."""
     with connection.begin():
-        runs = connection.execute(
-            _RUN_COLUMNS.where(sa.or_(RUNS.ended >= recent_since, of_living_array), _LAST_RUN)
-        ).all()
+        runs = [row for query in loaded_runs(recent_since) for row in connection.execute(query)]
         steps = connection.execute(sa.select(STEPS.data).where(STEPS.running == 1)).scalars().all()
         entities = connection.execute(
             sa.select(schema.entities.c.kind, schema.entities.c.data).order_by(
@@ -69,18 +84,15 @@ def load(connection: Connection, recent_since: float) -> Loaded:
         accounting=records.decode_accounting(accounting[0]) if accounting else None,
         usage=tuple(records.decode(data, UsageRow) for data in usage),
         next_job_id=int(dict(marks).get(NEXT_JOB_ID, 0)),
-        marks=tuple(sorted((name, value) for name, value in marks if name not in (NEXT_JOB_ID, "probe"))),
+        marks=tuple(sorted((name, value) for name, value in marks if name not in OWN_MARKS)),
         mails=tuple(records.decode(data, Mail) for data in mails),
     )
 
 
 def history(connection: Connection, wanted: JobFilter) -> tuple[JobRow, ...]:
     """Runs with their steps, in the order of `store.filter.order`."""
-    query = _RUN_COLUMNS.where(*_conditions(wanted))
-    if not wanted.duplicates:
-        query = query.where(_LAST_RUN)
     with connection.begin():
-        rows = connection.execute(query).all()
+        rows = connection.execute(wanted_runs(wanted)).all()
         decoder = records.JobDecoder()
         jobs = [job for job in (decoder.job(*row) for row in rows) if selection.wants(wanted, job)]
         jobs.sort(key=selection.order)

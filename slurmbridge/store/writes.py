@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,13 +16,13 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.engine import Connection
 
 from slurmbridge.errors import StoreError
 from slurmbridge.model.accounts import Transaction, UsageRow
 from slurmbridge.model.cluster import Node
 from slurmbridge.model.job import Job, JobSpec
 from slurmbridge.store import purging, records, schema
+from slurmbridge.store.dialect import Session
 from slurmbridge.store.protocol import (
     DropMail,
     InsertJobs,
@@ -43,6 +42,13 @@ from slurmbridge.store.trouble import node_trouble
 from slurmbridge.store.usage import rows_after
 
 NEXT_JOB_ID = "next_job_id"
+WRITER = "writer"
+"""The mark of who writes to a server: DAEMON:NUMBER, the number of the last transaction."""
+IDENTITY = "identity"
+"""The mark by which a state folder knows its records on a server again."""
+PROBE = "probe"
+OWN_MARKS = frozenset({NEXT_JOB_ID, WRITER, IDENTITY, PROBE})
+"""Marks of the store itself, which nobody else is told."""
 
 
 class Known(msgspec.Struct, kw_only=True):
@@ -56,7 +62,7 @@ class Known(msgspec.Struct, kw_only=True):
 
 
 def _text(statement: Any) -> str:
-    """A statement as driver text with `?` in the order of the table's columns: bound rows are plain tuples."""
+    """A statement as text with `?` in the order of the table's columns: bound rows are plain tuples."""
     return str(statement.compile(dialect=sqlite.dialect(paramstyle="qmark")))
 
 
@@ -97,13 +103,15 @@ MOST_ROWS = 32  # of one statement
 MOST_SPECS = 256  # remembered
 
 
-def _send(own: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _send(session: Session, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """All rows by few statements: between two the thread gives way to the event loop, and has to wait for its turn."""
     at, left = 0, len(rows)
     while left:
         count = min(1 << (left.bit_length() - 1), MOST_ROWS)
         part = rows[at : at + count]
-        own.execute(_widened(statement, count), part[0] if count == 1 else list(itertools.chain.from_iterable(part)))
+        session.execute(
+            _widened(statement, count), part[0] if count == 1 else list(itertools.chain.from_iterable(part))
+        )
         at, left = at + count, left - count
 
 
@@ -145,9 +153,9 @@ class Batch:
         """Gather one op; later ones see what earlier ones did."""
         _GATHER[type(op)](self, op)
 
-    def apply(self, connection: Connection, own: sqlite3.Connection) -> None:
-        """Send everything; the caller begins and commits. `own`: the driver's part of the connection."""
-        many = functools.partial(_send, own)
+    def apply(self, session: Session) -> None:
+        """Send everything; the caller begins and commits."""
+        many = functools.partial(_send, session)
         for statement, rows in (
             (PUT_BLOB, list(self._blobs.items())),
             (PUT_SPEC, list(self._specs.items())),
@@ -160,11 +168,11 @@ class Batch:
             if rows:
                 many(statement, rows)
         if self._finished:
-            self._roll_up(own)
+            self._roll_up(session)
         for kind in self._cleared:
-            own.execute("DELETE FROM entities WHERE kind = ?", (kind,))
+            session.execute("DELETE FROM entities WHERE kind = ?", (kind,))
         if self._nodes:
-            _put_events(connection, self._nodes)
+            _put_events(session, self._nodes)
         rest: tuple[tuple[str, list[Any]], ...] = (
             (PUT_ENTITY, list(self._entities.values())),
             (PUT_MARK, list(self._marks.items())),
@@ -176,11 +184,11 @@ class Batch:
                 many(statement, rows)
         for mail_id, data in self._mails.items():
             if data is None:
-                own.execute("DELETE FROM mail WHERE mail_id = ?", (mail_id,))
+                session.execute("DELETE FROM mail WHERE mail_id = ?", (mail_id,))
             else:
-                own.execute(PUT_MAIL, (mail_id, data))
+                session.execute(PUT_MAIL, (mail_id, data))
         if self._purges:
-            purging.apply(connection, self._purges)
+            purging.apply(session, self._purges)
 
     # what each op brings
 
@@ -271,11 +279,11 @@ class Batch:
         else:
             self._marks[op.name] = op.value
 
-    def _roll_up(self, own: sqlite3.Connection) -> None:
+    def _roll_up(self, session: Session) -> None:
         """Charge finished runs that were not yet charged, in the transaction that marks them."""
         for keys in records.chunks(list(self._finished), 400):
             marks = ",".join("?" * len(keys))
-            fresh = own.execute(
+            fresh = session.execute(
                 f"SELECT job_id, restarts FROM runs WHERE rolled = 0 AND job_id IN ({marks})",
                 tuple(number for number, _ in keys),
             ).fetchall()
@@ -283,7 +291,7 @@ class Batch:
             charged = [(number, restarts) for number, restarts in fresh if (number, restarts) in wanted]
             if not charged:
                 continue
-            own.executemany("UPDATE runs SET rolled = 1 WHERE job_id = ? AND restarts = ?", charged)
+            session.executemany("UPDATE runs SET rolled = 1 WHERE job_id = ? AND restarts = ?", charged)
             for key in charged:
                 job = self._finished[key]
                 for row in rows_after(self.known.usage, job, self._half_life):
@@ -307,35 +315,33 @@ _GATHER: dict[type, Callable[[Batch, Any], None]] = {
 }
 
 
-def already_stored(connection: Connection, op: Op) -> bool:
+def already_stored(session: Session, op: Op) -> bool:
     """Whether this very submission is there (a commit that was reported as failed may have reached the disk).
 
     StoreError when its nonce belongs to another one.
     """
     if not isinstance(op, InsertJobs) or not op.nonce or not op.jobs:
         return False
-    number = connection.exec_driver_sql(
-        "SELECT job_id FROM submissions WHERE uid = ? AND nonce = ?", (op.uid, op.nonce)
-    ).scalar()
-    if number is None:
+    found = session.execute("SELECT job_id FROM submissions WHERE uid = ? AND nonce = ?", (op.uid, op.nonce)).fetchone()
+    if found is None:
         return False
-    if number != op.jobs[0].job_id:
-        raise StoreError(f"this submission was stored before, as job {number}")
+    if found[0] != op.jobs[0].job_id:
+        raise StoreError(f"this submission was stored before, as job {found[0]}")
     return True
 
 
-def _put_events(connection: Connection, nodes: Sequence[Node]) -> None:
+def _put_events(session: Session, nodes: Sequence[Node]) -> None:
     """End the open event of a node whose trouble changed, and open one for the new trouble."""
     now = time.time()
     for node in nodes:
         trouble = node_trouble(node)
-        current = connection.exec_driver_sql(
+        current = session.execute(
             "SELECT event_id, state, reason FROM events WHERE node = ? AND ended = ?", (node.name, schema.ALIVE)
-        ).first()
+        ).fetchone()
         if current is not None and (current[1], current[2]) == (trouble, node.reason):
             continue
         if current is not None:
-            connection.exec_driver_sql("UPDATE events SET ended = ? WHERE event_id = ?", (now, current[0]))
+            session.execute("UPDATE events SET ended = ? WHERE event_id = ?", (now, current[0]))
         if trouble:
             row = (node.name, node.reason_time or now, schema.ALIVE, trouble, node.reason, node.reason_uid)
-            connection.exec_driver_sql(INSERT_EVENT, row)
+            session.execute(INSERT_EVENT, row)

@@ -14,7 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from slurmbridge.errors import StoreError
-from slurmbridge.store import dialect, migrate, schema
+from slurmbridge.store import migrate, schema, sqlite_file
 from slurmbridge.store.protocol import Limits, PutJobs, Store
 from slurmbridge.store.sqlite import SqliteStore
 from tests.store.contract import StoreContract
@@ -216,7 +216,7 @@ def test_a_folder_that_does_not_exist_is_an_error_that_names_it(tmp_path: Path) 
 
 
 def test_durability_is_what_was_asked_for(path: Path) -> None:
-    engine = dialect.open_engine(path)
+    engine = sqlite_file.open_engine(path)
     with engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
