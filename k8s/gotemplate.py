@@ -106,9 +106,17 @@ def indent(width: int, text: str) -> str:
     return "\n".join(" " * width + line for line in text.split("\n"))
 
 
+def required(words: str, value: Any) -> Any:
+    """Wrong, with these words, where a value is missing."""
+    if value is None or value == "":
+        raise Wrong(words)
+    return value
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "and": lambda *values: next((value for value in values if not value), values[-1]),
     "default": lambda fallback, value=None: value or fallback,
+    "eq": lambda value, *others: any(value == other for other in others),
     "hasKey": lambda mapping, key: key in mapping,
     "list": lambda *values: list(values),
     "nindent": lambda width, text: "\n" + indent(width, text),
@@ -116,6 +124,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "or": lambda *values: next((value for value in values if value), values[-1]),
     "quote": lambda value: json.dumps(text_of(value), ensure_ascii=False),
     "regexReplaceAll": lambda pattern, text, by: re.sub(pattern, re.sub(r"\$\{(\d+)\}", r"\\g<\1>", by), text),
+    "required": required,
     "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "toJson": to_json,
     "toYaml": to_yaml,

@@ -23,7 +23,10 @@ PLAIN: dict[str, Any] = {}
 FULL: dict[str, Any] = yaml.safe_load((CHART / "ci/full-values.yaml").read_text())
 QUIET: dict[str, Any] = yaml.safe_load((CHART / "ci/quiet-values.yaml").read_text())
 AGENT: dict[str, Any] = yaml.safe_load((CHART / "ci/agent-values.yaml").read_text())
-CASES = pytest.mark.parametrize("values", [PLAIN, FULL, QUIET, AGENT], ids=["plain", "full", "quiet", "agent"])
+POSTGRESQL: dict[str, Any] = yaml.safe_load((CHART / "ci/postgresql-values.yaml").read_text())
+CASES = pytest.mark.parametrize(
+    "values", [PLAIN, FULL, QUIET, AGENT, POSTGRESQL], ids=["plain", "full", "quiet", "agent", "postgresql"]
+)
 CLUSTER_WIDE = {"ClusterRole", "ClusterRoleBinding"}
 
 
@@ -122,6 +125,28 @@ def test_people_get_a_container_only_where_it_is_asked_for_and_cannot_replace_th
     assert run["readOnly"] and not {"state", "config"} & {mount["name"] for mount in login["volumeMounts"]}
     assert login["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SETGID", "SETUID"]}
     assert login["env"] == container(FULL)["env"]
+
+
+def test_the_daemon_alone_sees_the_database_s_secret_and_finds_it_where_it_looks() -> None:
+    assert "secret" not in {kind for volume in pod(PLAIN)["volumes"] for kind in volume}
+    (volume,) = [each for each in pod(POSTGRESQL)["volumes"] if "secret" in each]
+    assert volume["secret"] == {"secretName": "records-app", "defaultMode": 0o440}
+    assert pod(POSTGRESQL)["securityContext"]["fsGroup"] == container(POSTGRESQL)["securityContext"]["runAsGroup"]
+    (mount,) = [each for each in container(POSTGRESQL)["volumeMounts"] if each["name"] == volume["name"]]
+    assert mount["readOnly"]
+    said = {each["name"]: each["value"] for each in container(POSTGRESQL)["env"]}
+    option = next(param for param in up.params if param.name == "database")
+    assert said[str(option.envvar)] == f"{mount['mountPath']}/uri"
+    login = container(POSTGRESQL, "login")
+    assert volume["name"] not in {each["name"] for each in login["volumeMounts"]}
+    assert option.envvar not in {each["name"] for each in login["env"]}
+    other = {"store": {**POSTGRESQL["store"], "key": "url.txt"}}
+    assert f"{mount['mountPath']}/url.txt" in [each["value"] for each in container(other)["env"]]
+
+
+def test_a_database_without_its_secret_is_refused() -> None:
+    with pytest.raises(Wrong, match=r"store\.secret is missing"):
+        objects({"store": {"kind": "postgresql"}})
 
 
 def test_with_an_agent_people_are_in_pods_of_their_own_and_never_see_its_credentials() -> None:
@@ -254,6 +279,9 @@ WRONG = [
     ({"daemon": {"port": 70000}}, "values.daemon.port"),
     ({"daemon": {"replicas": 2}}, "values.daemon.replicas is not known"),
     ({"storage": {"size": "much"}}, "values.storage.size"),
+    ({"store": {"kind": "mysql"}}, "values.store.kind"),
+    ({"store": {"secret": "Not_A_Name"}}, "values.store.secret"),
+    ({"store": {"key": "../x"}}, "values.store.key"),
     ({"jobs": {"namespace": "Jobs_1"}}, "values.jobs.namespace"),
     ({"slurmConf": {"../x": "y"}}, "the name values.slurmConf.../x"),
     ({"slurmConf": {"slurm.conf": ["y"]}}, "values.slurmConf.slurm.conf"),

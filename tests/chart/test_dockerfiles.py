@@ -34,7 +34,7 @@ def test_the_daemon_s_image_has_the_user_of_the_chart() -> None:
 
 
 def test_the_daemon_s_image_has_tested_versions_and_what_pods_need() -> None:
-    assert "--constraint requirements.lock '.[kubernetes]'" in (K8S / "daemon/Dockerfile").read_text()
+    assert "--constraint requirements.lock '.[kubernetes,postgresql]'" in (K8S / "daemon/Dockerfile").read_text()
 
 
 def test_who_becomes_a_user_in_the_daemon_s_image_finds_every_command() -> None:
