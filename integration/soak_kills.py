@@ -1,6 +1,6 @@
 """Kills the daemon with SIGKILL at random moments while jobs are submitted and run, then checks that nothing went wrong.
 
-    soak_kills.py --bin BIN [--kills 1000] [--seed N] [--keep]
+    soak_kills.py --bin BIN [--kills 1000] [--seed N] [--keep] [--database WHERE]
 
 Rules, each checked at the end against what the jobs themselves wrote (every job creates `ID.RESTART` with O_EXCL when it
 starts and `ID.RESTART.end` when it ends) and against what sbatch said:
@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import glob
 import os
 import pathlib
 import pwd
@@ -182,15 +181,10 @@ class Soak:
     def check_usage(self) -> list[str]:
         """After the daemon has gone: the use of each association against its runs."""
         from slurmbridge.commands.effects import JobFilter
-        from slurmbridge.store.sqlite import SqliteStore
+        from slurmbridge.store.place import find, open_store
         from slurmbridge.store.usage import run_seconds
 
-        files = [
-            path for path in glob.glob(f"{self.daemon.place.state}/*") if path.endswith((".db", ".sqlite", ".sqlite3"))
-        ]
-        if len(files) != 1:
-            return [f"the database was not found: {files}"]
-        store = SqliteStore(files[0])
+        store = open_store(find(self.daemon.place.state, self.daemon.database or None))
         try:
             rows = [row for row in store.load(0.0).usage if row.assoc_id > 0]  # below: what QOS used
             counted: dict[int, float] = {row.assoc_id: dict(row.raw).get("cpu", 0.0) for row in rows}
@@ -227,10 +221,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--keep", action="store_true", help="leave the folder when something is wrong")
+    parser.add_argument("--database", default="", help="as `slurmbridge up` has it; a new one")
     parser.add_argument("--quiet", action="store_true")
     options = parser.parse_args(argv)
     print(f"seed {options.seed}", flush=True)
-    with throwaway.opened(options.bin) as daemon:
+    with throwaway.opened(options.bin, database=options.database) as daemon:
         soak = Soak(daemon, options.seed)
         threads = [threading.Thread(target=soak.submit_forever, args=(number,)) for number in range(SUBMITTERS)]
         for thread in threads:
