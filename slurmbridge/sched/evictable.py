@@ -150,6 +150,7 @@ class Victims:
         self._holds(snapshot, runs, chosen)
         self._by_leaf: dict[int, Ints] | None = None
         self._costs: list[float] = self.cost.tolist()
+        self._keys: list[int] = self._ids.tolist()
         self._sorted: tuple[list[int], list[int]] | None = None  # places of those on nodes, and where each node begins
         self._on_row: dict[int, list[Entry]] = {}
 
@@ -204,11 +205,15 @@ class Victims:
                 self._by_leaf[leaf] = places
         return self._by_leaf.get(queue, _NONE)
 
+    def running(self, place: int) -> Running:
+        """One of them as it runs."""
+        return self._running[self._keys[place]]
+
     def victim(self, place: int) -> Victim:
         """One of them."""
         found = self._known.get(place)
         if found is None:
-            key, mode = int(self._ids[place]), MODES[int(self._modes[place])]
+            key, mode = self._keys[place], MODES[int(self._modes[place])]
             running, starts = self._running[key], key < 0
             assert mode is not None
             charge: tuple[float, float, float] = tuple(self.charge[place].tolist())
@@ -237,7 +242,7 @@ class Victims:
             places, edges = self._sorted
             found = self._on_row[row] = []
             for place in places[edges[row] : edges[row + 1]]:
-                key, mode = int(self._ids[place]), MODES[int(self._modes[place])]
+                key, mode = self._keys[place], MODES[int(self._modes[place])]
                 assert mode is not None
                 for hold in frees_of(self._running[key], mode):
                     if hold.row == row:

@@ -32,12 +32,20 @@ MISSES = 4
 class FirstNode:
     """One cycle's answers. What is known is forgotten when there may be more room than before."""
 
-    def __init__(self, snapshot: Snapshot, finder: Finder, rules: Rules, tracked: frozenset[str]) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        finder: Finder,
+        rules: Rules,
+        tracked: frozenset[str],
+        portions: dict[tuple[int, int], Portions | None],
+    ) -> None:
+        """`portions`: those that are known, by shape and partition; grows."""
         self._snapshot, self._finder, self._rules, self._tracked = snapshot, finder, rules, tracked
         self._lists: dict[_Key, list[int]] = {}
         self._places: dict[_Key, int] = {}
         self._lines: dict[int, tuple[Bools, Line]] = {}  # by the identity of the set of nodes
-        self._portions: dict[tuple[int, int], Portions | None] = {}
+        self._portions = portions
         self._grown = -1
 
     def forget(self) -> None:

@@ -11,19 +11,18 @@ import functools
 from collections.abc import Mapping, Sequence
 
 import msgspec
-import numpy as np
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
 from slurmbridge.sched import gains, gates, reclaiming
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import NO_ROOM
-from slurmbridge.sched.evictable import Victim, Victims, begun_again, charged
+from slurmbridge.sched.elsewhere import Elsewhere
+from slurmbridge.sched.evictable import Victim, Victims, charged
 from slurmbridge.sched.kept import nomination_of
 from slurmbridge.sched.laid_out import LaidOut
 from slurmbridge.sched.making_room import Found, RoomMaker, Rule
 from slurmbridge.sched.market import Market
-from slurmbridge.sched.order import ACROSS
 from slurmbridge.sched.payers import AllPayers
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.preemptable import Preemptable
@@ -75,6 +74,7 @@ class GivingWay:
         self._kinds: dict[object, int] = {}
         self._preemptable: dict[int, Preemptable] = {}  # by pool, ALL without pools
         self._payers = AllPayers(walk)
+        self._elsewhere = Elsewhere(walk)
         self._movable: dict[int, Ints] = {}  # by pool: places of victims that may find another place
         self._unmovable: set[tuple[int, int]] = (
             set()
@@ -176,27 +176,28 @@ class GivingWay:
         return may_go and self._consolidate(market, maker, leaf, place, ask)
 
     def _reclaim(self, market: Market, maker: RoomMaker, leaf: int, place: int, ask: Vector, may_go: bool) -> bool:
-        if not self._payers.of(market).any(leaf, ask):
-            return False
         each, view = self.walk.waiting(place), self.walk.view(place)
         kind: tuple[object, ...] = "reclaim", leaf, may_go, _wanted(ask)
         job = self._with_priority(place) if self.rules.enabled else None
         if job is not None:
             kind += job.spec.qos, job.priority if self.rules.by_priority else 0
-        number = self._kind(*kind)
-        if maker.is_hopeless(each, view, number):
+        number, payers = self._kind(*kind), self._payers.of(market)
+        if maker.is_hopeless(each, view, number) or not payers.any(leaf, ask):
             return False
         victims = maker.victims
-        allowed = self._payers.of(market).among(leaf, ask, victims)
+        allowed = payers.among(leaf, ask, victims)
         if job is not None:
             allowed = allowed[~self._rules_of(maker, market).outranking(job, view.partition.name)[allowed]]
         rule = reclaiming.judge(market, leaf, ask, may_go, self.walk.memo.queued.pool_of_node)
-        mild, begun = victims.starts[allowed], allowed[~victims.starts[allowed]]
-        mild[~mild] = self._payers.of(market).leave_enough(leaf, ask, victims.leaf[begun], victims.charge[begun])
+        mild = victims.starts[allowed]
+        begun = allowed[~mild]
+        mild[~mild] = payers.leave_enough(leaf, ask, victims.leaf[begun], victims.charge[begun])
         gently = allowed if mild.all() else allowed[mild]
-        found = maker.find(each, view, gently, reclaiming.mildly(market, leaf, ask, rule), self._kind("mildly", *kind))
-        if found is None:
-            found = maker.find(each, view, allowed, rule, number)
+        tries = (
+            (gently, reclaiming.mildly(market, leaf, ask, rule), self._kind("mildly", *kind)),
+            (allowed, rule, number),
+        )
+        found = maker.find(each, view, tries)
         if found is None:
             return False
         self._take(place, found, maker, "reclaim")
@@ -213,7 +214,7 @@ class GivingWay:
         if not len(allowed):
             return False
         kind = self._kind("preempt", each.group, view.number)
-        found = maker.find(each, view, allowed, self._preemption_rule(each.job), kind)
+        found = maker.find(each, view, ((allowed, self._preemption_rule(each.job), kind),))
         if found is None:
             if market is None:
                 self._failed.add(self.walk.keys[place])
@@ -259,16 +260,18 @@ class GivingWay:
         def rule(victims: Sequence[Victim], placement: Placement | None) -> bool:
             return len(victims) <= CONSOLIDATION_VICTIMS
 
-        found = maker.find(each, view, allowed, rule, self._kind("consolidate"))
+        found = maker.find(each, view, ((allowed, rule, self._kind("consolidate")),))
         if found is None or found.cost > self._worth(each, view, ask):
             return False
         if not self._inside(
             market, leaf, reclaiming.amount(market, found.placement, self.walk.memo.queued.pool_of_node)
         ):
             return False
-        stuck = [victim.place for victim in found.victims if self._elsewhere(victim.running) is None]
-        if stuck:  # room elsewhere only shrinks
-            self._movable[market.pool.number] = allowed[~np.isin(allowed, stuck)]
+        stuck = [each.running for each in found.victims if self._elsewhere.place_of(each.running) is None]
+        if stuck:
+            for running in stuck:
+                self._elsewhere.has_none(running)
+            self._movable[market.pool.number] = self._elsewhere.among(allowed, maker.victims)
             self._unmovable.add(key)
             return False
         mark = self.session.mark()
@@ -287,7 +290,8 @@ class GivingWay:
         found = self._movable.get(market.pool.number)
         if found is None:
             movable = maker.victims.movable(self.session.horizon.room, market.pool.nodes, self.session.rules)
-            found = maker.victims.dearest_first(movable & maker.victims.reclaimable)
+            some = maker.victims.dearest_first(movable & maker.victims.reclaimable)
+            found = self._elsewhere.among(some, maker.victims)
         alive = maker.victims.alive[found]
         found = self._movable[market.pool.number] = found if alive.all() else found[alive]
         return found
@@ -301,26 +305,13 @@ class GivingWay:
 
     def _other_place(self, running: Running, start: float) -> Placement | None:
         """Promise a run that is ended another place, in one pool; None: there is none."""
-        found = self._elsewhere(running)
+        found = self._elsewhere.place_of(running)
         if found is None:
             return None
         again, view, placement = found
         self.session.horizon.promise(again.job.job_id, start, self.session.fate(again, view).length, placement)
         self.session.promised_to(again.job.job_id)
         return placement
-
-    def _elsewhere(self, running: Running) -> tuple[Waiting, PartitionView, Placement] | None:
-        """Where a run could begin again now, beside what it has."""
-        job, places = running.job, self.walk.memo.places
-        again = begun_again(job, self.walk.snapshot.shapes)
-        for name in job.spec.partitions:
-            for view in places.by_number:
-                if view.partition.name != name or places.pools[view.number] == ACROSS:
-                    continue
-                found = self.session.attempt(again, view)
-                if isinstance(found, Placement):
-                    return again, view, found
-        return None
 
     # ---- what was found ----
 

@@ -41,6 +41,10 @@ Rule = Callable[[Sequence[Victim], Placement | None], bool]
 """Whether the job may have its room at the cost of these: what it asks for (None), then what it would get."""
 
 
+Try = tuple[Ints, Rule, int]
+"""Places of victims that may be taken, the dearest first; the rule; and a number for jobs that may take the same ones."""
+
+
 class Found(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A way to make room."""
 
@@ -90,37 +94,42 @@ class RoomMaker:
         floors = np.array([self._session.floor(shape) for shape in shapes], dtype=np.int64)
         return self.victims.could_have(self._room, self._devices, floors, allowed)
 
-    def find(self, waiting: Waiting, view: PartitionView, allowed: Ints, rule: Rule, kind: int) -> Found | None:
-        """`allowed`: places of victims that may be taken for this job, the dearest first. `kind`: a number for jobs that may take the same ones."""
-        session = self._session
-        key = waiting.shape.number, view.number, kind
-        if key in self._hopeless:
-            return None
-        alive = self.victims.alive[allowed]
-        allowed = allowed if alive.all() else allowed[alive]
-        if not len(allowed) or isinstance(session.admits(waiting, view), Blocked):
-            return None
-        wish = _Wish(
-            waiting=waiting,
-            view=view,
-            length=session.fate(waiting, view).length,
-            floor=session.floor(waiting.shape),
-            allowed=allowed,
-            rule=rule,
-        )
-        nodes = max(wish.floor[-1], 1)
-        near = view.near if nodes > 1 and view.near is not None and view.near.minds(waiting.shape) else None
-        most = max(LOOKS, 4 * nodes)
-        rows, least = self._rows(wish, most if near is None else session.snapshot.columns.count)
-        found = None
-        if near is not None:
-            for some in near.neighbourhoods(waiting.shape, rows, least, nodes)[:NEIGHBOURHOODS]:
-                found = found or self._gang(wish, some[:most])
-        elif len(rows) >= nodes:
-            found = self._single(wish, rows, least) if nodes == 1 else self._gang(wish, rows)
-        if found is None:
+    def find(self, waiting: Waiting, view: PartitionView, tries: Sequence[Try]) -> Found | None:
+        """By the first of some ways that there is."""
+        session, shape, number = self._session, waiting.shape, view.number
+        admitted = False
+        for allowed, rule, kind in tries:
+            key = shape.number, number, kind
+            if key in self._hopeless:
+                continue
+            alive = self.victims.alive[allowed]
+            some = allowed if alive.all() else allowed[alive]
+            if not len(some):
+                continue
+            if not admitted and isinstance(session.admits(waiting, view), Blocked):
+                return None
+            admitted = True
+            length, floor = session.fate(waiting, view).length, session.floor(shape)
+            found = self._search(_Wish(waiting=waiting, view=view, length=length, floor=floor, allowed=some, rule=rule))
+            if found is not None:
+                return found
             self._hopeless.add(key)
-        return found
+        return None
+
+    def _search(self, wish: _Wish) -> Found | None:
+        shape, view, nodes = wish.waiting.shape, wish.view, max(wish.floor[-1], 1)
+        near = view.near if nodes > 1 and view.near is not None and view.near.minds(shape) else None
+        most = max(LOOKS, 4 * nodes)
+        rows, least = self._rows(wish, most if near is None else self._session.snapshot.columns.count)
+        if near is None:
+            if len(rows) < nodes:
+                return None
+            return self._single(wish, rows, least) if nodes == 1 else self._gang(wish, rows)
+        for some in near.neighbourhoods(shape, rows, least, nodes)[:NEIGHBOURHOODS]:
+            found = self._gang(wish, some[:most])
+            if found is not None:
+                return found
+        return None
 
     def _rows(self, wish: _Wish, most: int) -> tuple[list[int], list[float]]:
         """Nodes that could have room, those first on which the cheapest victim is cheapest; and what that one costs."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from slurmbridge.model.accounts import Accounting, UsageRow
 from slurmbridge.model.cluster import ClusterConfig
+from slurmbridge.model.job import JobSpec
 from slurmbridge.sched import fairtree, order, priority, screen
 from slurmbridge.sched.columns import Ints, NodeColumns
 from slurmbridge.sched.fates import Alones, Fate, Pairs, pairs_of
@@ -20,6 +21,7 @@ from slurmbridge.sched.limits import Counters, LimitBook
 from slurmbridge.sched.misfits import Misfit, standing
 from slurmbridge.sched.places import Site
 from slurmbridge.sched.places import again as places_again
+from slurmbridge.sched.portion import Portions
 from slurmbridge.sched.preemption import Rules
 from slurmbridge.sched.queued import Queued, queued, with_groups
 from slurmbridge.sched.runs import Runs, runs_of
@@ -37,6 +39,10 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     misfits: dict[tuple[int, int], Misfit] = {}  # (shape, partition) -> why it does not fit
     fates: dict[tuple[int, int], Fate] = {}  # (group, partition)
     alones: Alones = {}  # (shape, partition)
+    again: dict[
+        int, tuple[JobSpec, tuple[object, ...]]
+    ] = {}  # run -> what it is like when it begins again: see `elsewhere`
+    portions: dict[tuple[int, int], Portions | None] = {}  # (shape, partition)
     pairs: Pairs = Pairs.none()
     pairs_of: object = None  # the places that they are of
     floors: Ints = msgspec.field(default_factory=lambda: np.zeros((0, 6), dtype=np.int64))  # by the shape's number
@@ -73,6 +79,8 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
             "misfits": {},
             "fates": {},
             "alones": {},
+            "again": {},
+            "portions": {},
             "pairs": Pairs.none(),
         }
     elif memo.columns is not snapshot.columns:
@@ -80,6 +88,10 @@ def refreshed(memo: Memo, snapshot: Snapshot, config: ClusterConfig) -> Memo:
             "sites": {key: places_again(site, snapshot.columns) for key, site in memo.sites.items()},
             "misfits": standing(memo.misfits, memo.columns, snapshot.columns),
         }
+    if memo.rules_of and memo.rules_of[0] is not config:
+        changes["portions"] = {}
+    if len(memo.again) > 1000 + 2 * len(snapshot.running):
+        changes["again"] = {}
     changes["columns"] = snapshot.columns
     same_records = memo.accounting is snapshot.accounting
     same_usage = memo.usage is snapshot.usage

@@ -6,6 +6,7 @@ is still judged as a whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
@@ -22,7 +23,7 @@ from slurmbridge.sched.walk import Walk
 
 Floats = NDArray[np.float64]
 _BITS = np.array([1, 2, 4])
-FEW = 4
+FEW = 8
 """So many pieces of work are quicker to judge one by one than all at once."""
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
@@ -62,7 +63,6 @@ class Payers:
         """By resource and queue, the least that a run which may be taken counts for; inf: there is none."""
         self._least, self._has_runs = least, np.isfinite(least[0])
         self._known.clear()
-        self._sides: dict[int, tuple[Ints, Ints]] = {}
         self._below: dict[int, list[int]] = {}
         for leaf in np.flatnonzero(self._has_runs).tolist():
             for queue in self._tree.paths[leaf]:
@@ -87,20 +87,32 @@ class Payers:
 
     def among(self, leaf: int, ask: Vector, runs: Takeable) -> Ints:
         """Places of pieces of work that may be taken first for a chunk of this size, in the order of `together`."""
-        found = [runs.of_leaf(queue) for queue in self.of(leaf, ask)]
-        if not found:
-            return _NONE
-        places = runs.together(found)
-        leaves, charges = runs.leaf[places], runs.charge[places]
-        mine, theirs = (column[leaves] for column in self._partings.of(leaf))
-        kept = np.ones(len(places), dtype=np.bool_)
-        for resource in range(3):
-            if ask[resource] > 0:  # nobody is left below his quota for one who is above it
-                held, quota, lost = self._held[resource], self._quota[resource], charges[:, resource]
-                due = quota[theirs]
-                left = held[theirs] - lost + 2 * TOLERANCE
-                kept &= (held[mine] + ask[resource] <= quota[mine]) | (lost <= 0) | np.isinf(due) | (left >= due)
-        return places if kept.all() else places[kept | runs.starts[places]]
+        found: list[Ints] = []
+        wanted = _wanted(ask)
+        for queue in self._tree.paths[leaf]:
+            inside = self._inside(queue, ask)
+            giving = self._giving(queue, wanted, inside)
+            for sibling in self._not_barred(queue, ask, giving) if giving else ():
+                bounded = self._bounded(sibling, wanted & ~inside)
+                for other in self._below[sibling]:
+                    places = runs.of_leaf(other)
+                    found.append(self._leaving_quota(places, sibling, bounded, runs) if bounded else places)
+        return runs.together(found) if found else _NONE
+
+    def _bounded(self, queue: int, resources: int) -> list[int]:
+        """Of these resources (bits), those of which a queue has a quota."""
+        quota = self._quotas[queue]
+        return [resource for resource in range(3) if resources >> resource & 1 and quota[resource] < math.inf]
+
+    def _leaving_quota(self, places: Ints, queue: int, resources: list[int], runs: Takeable) -> Ints:
+        """Those that leave a queue its quota: nobody is left below it for one who is above it."""
+        charges, kept = runs.charge[places], runs.starts[places]
+        enough = np.ones(len(places), dtype=np.bool_)
+        for resource in resources:
+            lost = charges[:, resource]
+            left = self._held[resource, queue] - lost + 2 * TOLERANCE
+            enough &= (lost <= 0) | (left >= self._quota[resource, queue])
+        return places[enough | kept]
 
     def leave_enough(self, leaf: int, ask: Vector, leaves: Ints, charges: Floats) -> Bools:
         """By piece of work, given by its leaf and what it holds: `gates.leaves_enough` of it alone."""
@@ -135,68 +147,56 @@ class Payers:
             inside = self._held[:, queue] + asks <= self._quota[:, queue]
             bits = wanted + inside @ (8 * _BITS)
             for key in set(bits[~found].tolist()):
-                if self._gives(leaf, queue, key):
+                if self._gives(queue, key):
                     found |= bits == key
         return found
 
     def any(self, leaf: int, ask: Vector) -> bool:
         """The same for one chunk."""
-        wanted = sum(1 << resource for resource in range(3) if ask[resource] > 0)
+        wanted = _wanted(ask)
         path = self._tree.paths[leaf]
-        return any(self._gives(leaf, queue, wanted + 8 * self._inside(queue, ask)) for queue in path)
+        return any(self._gives(queue, wanted + 8 * self._inside(queue, ask)) for queue in path)
 
     def _inside(self, queue: int, ask: Vector) -> int:
         """Bits of resources of which a queue stays inside its quota with this more."""
-        return 7 & ~_bits_above(plus(self._market.ledger.allocated[queue], ask), self._quotas[queue])
+        held, quota = self._market.ledger.allocated[queue], self._quotas[queue]
+        return (held[0] + ask[0] <= quota[0]) + 2 * (held[1] + ask[1] <= quota[1]) + 4 * (held[2] + ask[2] <= quota[2])
 
-    def _gives(self, leaf: int, queue: int, bits: int) -> bool:
-        """Whether a queue that parts from the leaf at `queue` may give: the same for all leaves below that.
+    def _gives(self, queue: int, bits: int) -> bool:
+        """Whether a queue that parts at `queue` from the leaves below that may give.
 
         `bits`: the resources that are asked for, and those of which `queue` stays inside its quota.
         """
-        known = self._known.setdefault(queue, {})
+        known = self._known.get(queue)
+        if known is None:
+            known = self._known[queue] = {}
         found = known.get(bits)
         if found is None:
-            found = known[bits] = self._would_give(leaf, queue, bits)
+            found = known[bits] = self._would_give(queue, bits & 7, bits >> 3)
         return found
 
-    def _would_give(self, leaf: int, queue: int, bits: int) -> bool:
-        sides = self._sides.get(queue)
-        if sides is None:
-            mine, theirs = self._partings.of(leaf)
-            some = np.flatnonzero(self._has_runs & (mine == queue))
-            sides = self._sides[queue] = some, theirs[some]
-        wanted, inside = bits & 7, bits >> 3
-        above, over = self._above, self._over
-        giving = [
-            place for place, part in enumerate(sides[1].tolist()) if wanted & (above[part] | (over[part] & inside))
+    def _would_give(self, queue: int, wanted: int, inside: int) -> bool:
+        for sibling in self._giving(queue, wanted, inside):
+            bounded, below = self._bounded(sibling, wanted & ~inside), self._below[sibling]
+            if not bounded:
+                return True
+            keeps = np.ones(len(below), dtype=np.bool_)
+            for resource in bounded:
+                least = self._least[resource, below]
+                left = self._held[resource, sibling] - least + 2 * TOLERANCE
+                keeps &= (least <= 0) | (left >= self._quota[resource, sibling])
+            if keeps.any():
+                return True
+        return False
+
+    def _giving(self, queue: int, wanted: int, inside: int) -> list[int]:
+        """Siblings with runs that hold more than is their due, or than their quota where `queue` stays inside its own."""
+        above, over, below = self._above, self._over, self._below
+        return [
+            sibling
+            for sibling in self._tree.siblings(queue)
+            if wanted & (above[sibling] | (over[sibling] & inside)) and sibling != queue and sibling in below
         ]
-        if not giving or not wanted & ~inside:
-            return bool(giving)
-        least, parts = self._least[:, sides[0][giving]], sides[1][giving]
-        keeps = np.ones(len(giving), dtype=np.bool_)
-        for resource in range(3):
-            if (wanted & ~inside) >> resource & 1:
-                quota = self._quota[resource, parts]
-                left = self._held[resource, parts] - least[resource] + 2 * TOLERANCE
-                keeps &= (least[resource] <= 0) | np.isinf(quota) | (left >= quota)
-        return bool(keeps.any())
-
-    def of(self, leaf: int, ask: Vector) -> list[int]:
-        """Leaves with runs whose work may be taken for a chunk of this size. What a smaller one may not take, it may not."""
-        tree, above, over = self._tree, self._above, self._over
-        wanted = sum(1 << resource for resource in range(3) if ask[resource] > 0)
-        found: list[int] = []
-        for queue in tree.paths[leaf]:
-            inside = self._inside(queue, ask)
-            giving = [
-                sibling
-                for sibling in tree.siblings(queue)
-                if wanted & (above[sibling] | (over[sibling] & inside)) and sibling != queue and sibling in self._below
-            ]
-            for sibling in self._not_barred(queue, ask, giving) if giving else ():
-                found += self._below[sibling]
-        return found
 
     def _not_barred(self, queue: int, ask: Vector, siblings: list[int]) -> list[int]:
         """Siblings of a queue that would not be more saturated than it, beyond its share."""
@@ -210,6 +210,11 @@ class Payers:
             for sibling in siblings
             if gates.stays_less_saturated(held, shares[queue], ledger.allocated[sibling], shares[sibling], wanted, 1.0)
         ]
+
+
+def _wanted(ask: Vector) -> int:
+    """Bits of resources that are asked for."""
+    return (ask[0] > 0) + 2 * (ask[1] > 0) + 4 * (ask[2] > 0)
 
 
 def _vector(row: Sequence[float]) -> Vector:

@@ -71,7 +71,7 @@ class Session:
         self.lent = lent(snapshot)
         self.horizon = Horizon(snapshot.columns, snapshot.room.copy(), now, snapshot.held.ending(self.lent))
         self._too_long: dict[_Key, float] = {}
-        self._first_node = FirstNode(snapshot, self.finder, self.rules, self.tracked)
+        self._first_node = FirstNode(snapshot, self.finder, self.rules, self.tracked, memo.portions)
         self._floors: dict[int, list[int]] = {}
         self.misses = 0  # shapes that were looked at closely for nothing since the last screening
         self._least: dict[int, NDArray[np.float64]] = {}
