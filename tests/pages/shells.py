@@ -10,6 +10,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
+
 SHARE = Path(__file__).resolve().parents[2] / "share"
 BASH, ZSH = SHARE / "bash-completion/completions", SHARE / "zsh/site-functions"
 
@@ -26,7 +28,9 @@ def bash_offers(line: str, folder: Path) -> list[str]:
     """Sorted; `folder` comes first in PATH."""
     env = {"PATH": f"{folder}:{os.environ['PATH']}", "LC_ALL": "C"}
     argv = ["bash", "--norc", "-c", _ASK, "bash", str(BASH), line.split()[0], line]
-    return sorted(subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=30).stdout.split())
+    return sorted(
+        subprocess.run(argv, env=env, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout.split()
+    )
 
 
 _SETUP = (
@@ -55,7 +59,7 @@ def zsh_completes(line: str, folder: Path) -> str:
 
 
 def _read_until(fd: int, mark: bytes) -> bytes:
-    found, end = b"", time.monotonic() + 30
+    found, end = b"", time.monotonic() + PATIENCE_S
     while time.monotonic() < end and mark not in found:
         if select.select([fd], [], [], 0.1)[0]:
             found += os.read(fd, 65536)

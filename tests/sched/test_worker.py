@@ -34,7 +34,7 @@ class Worker:
         except BrokenPipeError:
             pass
         self.process.stdout.close()
-        return self.process.wait(timeout=10)
+        return self.process.wait(timeout=120)
 
 
 @pytest.fixture

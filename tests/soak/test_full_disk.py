@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 pytestmark = [
     pytest.mark.root,
     pytest.mark.slow,
@@ -45,7 +47,7 @@ def test_a_full_disk_stops_new_work_alone(open_prefix: Path, tmp_path: Path) -> 
     answer = subprocess.run(
         ["unshare", "--mount", "--propagation", "private", "bash", "-c", COURSE],
         env={"PATH": f"{open_prefix}/bin:/usr/bin:/bin", "HOME": "/root"},
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        cwd=tmp_path, capture_output=True, text=True, timeout=3 * PATIENCE_S,
     )  # fmt: skip
     assert answer.returncode == 0, answer.stdout + answer.stderr
     refused, answered, *rest = answer.stdout.splitlines()

@@ -72,7 +72,7 @@ def insertion(*jobs: Job, nonce: str = "", uid: int = 1001, **changes: Any) -> I
     return InsertJobs(jobs=jobs, nonce=nonce or f"{jobs[0].job_id:032x}", uid=uid, **changes)
 
 
-def outcome(store: Store, ops: Sequence[Op], *, droppable: bool = False, timeout: float = 30.0) -> Exception | None:
+def outcome(store: Store, ops: Sequence[Op], *, droppable: bool = False, timeout: float = 120.0) -> Exception | None:
     """Write and wait for the verdict."""
     answered = threading.Event()
     errors: list[Exception | None] = []

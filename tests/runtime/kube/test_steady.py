@@ -19,9 +19,9 @@ def test_it_is_the_api_servers_time_where_that_is_told() -> None:
     with paper_cluster() as (_, connect):
         clock = Steady(lambda: time.time() + 7200)
         clock.align(connect())
-        assert abs(clock() - time.time()) < 2
+        assert abs(clock() - time.time()) < 60
         ahead = skew(connect(), lambda: time.time() + 7200)
-        assert ahead is not None and abs(ahead - 7200) < 2
+        assert ahead is not None and abs(ahead - 7200) < 60
 
 
 def test_an_api_server_that_does_not_answer_leaves_our_own() -> None:
