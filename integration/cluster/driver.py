@@ -22,7 +22,7 @@ from .nodes import COVERED, Nodes
 from .packages import prepare
 from .parts import HOST_PARTS, Parts, Settings
 from .places import ClusterError, Places
-from .processes import Keeper, run, wait_until
+from .processes import PATIENCE_S, Keeper, run, wait_until
 
 GROUP = "paper-group"
 """Label of nodes on paper, by which they are deleted together: one by one a thousand takes minutes."""
@@ -127,10 +127,10 @@ class Cluster:
                 self.start(part)
         for name in names:
             self.await_node(name)
-            if not wait_until(lambda name=name: self.gpus(name) == parts.settings.gpus, 60, 0.2):  # type: ignore[misc]
+            if not wait_until(lambda name=name: self.gpus(name) == parts.settings.gpus, every=0.2):  # type: ignore[misc]
                 raise ClusterError(f"node {name} does not get its devices:\n{self.keeper.tail(f'gpu-plugin@{name}')}")
         # made by the controllers; before it no pod can be created
-        if not wait_until(lambda: self._succeeds("get", "serviceaccount", "default"), 60, 0.2):
+        if not wait_until(lambda: self._succeeds("get", "serviceaccount", "default"), every=0.2):
             raise ClusterError(f"no service account appears:\n{self.keeper.tail('kube-controller-manager')}")
 
     def _node_parts(self, node: str) -> list[str]:
@@ -193,14 +193,14 @@ class Cluster:
     def alive(self, part: str) -> bool:
         return self.keeper.find(part) is not None
 
-    def await_api(self, within: float = 90.0) -> None:
+    def await_api(self, within: float = PATIENCE_S) -> None:
         """Until the API server is ready to serve."""
         if not wait_until(lambda: self._succeeds("get", "--raw", "/readyz"), within, 0.2):
             raise ClusterError(
                 f"the API server is not ready:\n{self.keeper.tail('kube-apiserver') if self._parts else ''}"
             )
 
-    def on_node(self, node: str, *command: str, within: float = 60.0) -> str:
+    def on_node(self, node: str, *command: str, within: float = PATIENCE_S) -> str:
         """Run a command in a node's namespaces and give its output."""
         return run([*self.machine_nodes.enter(node), *command], within=within)
 
@@ -234,7 +234,7 @@ class Cluster:
 
     # any cluster
 
-    def kubectl(self, *words: str, text: str | None = None, within: float = 60.0) -> str:
+    def kubectl(self, *words: str, text: str | None = None, within: float = PATIENCE_S) -> str:
         return run([self.tool, f"--kubeconfig={self.kubeconfig}", *words], text=text, within=within)
 
     def _succeeds(self, *words: str, within: float = 10.0) -> bool:
@@ -260,7 +260,7 @@ class Cluster:
         conditions = self.get("node", node)["status"].get("conditions", [])
         return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
 
-    def await_node(self, node: str, *, ready: bool = True, within: float = 90.0) -> None:
+    def await_node(self, node: str, *, ready: bool = True, within: float = PATIENCE_S) -> None:
         """Until a node is Ready, or is not any more."""
 
         def reached() -> bool:
@@ -286,7 +286,7 @@ class Cluster:
     def uncordon(self, node: str) -> None:
         self.kubectl("uncordon", node)
 
-    def drain(self, node: str, within: float = 120.0) -> None:
+    def drain(self, node: str, within: float = PATIENCE_S) -> None:
         """Cordon a node and evict what runs there, pods without an owner too."""
         self.kubectl("drain", node, "--force", "--ignore-daemonsets", "--delete-emptydir-data", within=within)
 

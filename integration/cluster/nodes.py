@@ -58,12 +58,12 @@ class Nodes:
             )
             script: list[str | Path] = ["bash", PACKAGE / "node.sh", node, folder, self.places.runtime / "bin/pause"]
             self.keeper.start(f"node@{node}", [*apart, *script])
-            if not wait_until((folder / "ready").exists, 20):
+            if not wait_until((folder / "ready").exists):
                 raise ClusterError(f"node {node} does not come up:\n{self.keeper.tail(f'node@{node}')}")
             self._connect(node, index)
             self._make_cgroups(node)
         self.start(f"containerd@{node}")
-        if not wait_until(lambda: self._answers(node), 30, 0.2):
+        if not wait_until(lambda: self._answers(node), every=0.2):
             raise ClusterError(f"containerd on {node} does not answer:\n{self.keeper.tail(f'containerd@{node}')}")
         for image in images:
             self.load(node, image)

@@ -9,7 +9,7 @@ from typing import Any
 from .driver import Cluster
 from .images import BUSYBOX
 from .places import ClusterError
-from .processes import wait_until
+from .processes import PATIENCE_S, wait_until
 
 ENDS = ("Succeeded", "Failed")
 
@@ -30,7 +30,7 @@ class Namespace:
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster, self.name = cluster, name
 
-    def kubectl(self, *words: str, text: str | None = None, within: float = 60.0) -> str:
+    def kubectl(self, *words: str, text: str | None = None, within: float = PATIENCE_S) -> str:
         return self.cluster.kubectl(f"--namespace={self.name}", *words, text=text, within=within)
 
     def create(self, *pods: dict[str, Any]) -> None:
@@ -42,7 +42,7 @@ class Namespace:
         found: dict[str, Any] = json.loads(self.kubectl("get", "pod", name, "--output=json"))
         return found
 
-    def await_phase(self, name: str, *phases: str, within: float = 60.0) -> dict[str, Any]:
+    def await_phase(self, name: str, *phases: str, within: float = PATIENCE_S) -> dict[str, Any]:
         """The pod once it has one of the phases."""
         last: dict[str, Any] = {}
 
@@ -71,7 +71,7 @@ def namespace(cluster: Cluster, name: str) -> Iterator[Namespace]:
         return bool(made.kubectl("get", "serviceaccount", "default", "--ignore-not-found"))
 
     try:
-        if not wait_until(has_account, 60, 0.1):
+        if not wait_until(has_account, every=0.1):
             raise ClusterError(f"namespace {name} gets no service account")
         yield made
     finally:

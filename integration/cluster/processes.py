@@ -128,7 +128,11 @@ class Keeper:
             return ""
 
 
-def wait_until(condition: Callable[[], object], within: float, every: float = 0.05) -> bool:
+PATIENCE_S = 240.0
+"""For what must come: it only ends what hangs, and is far beyond the pace of a machine that does much else."""
+
+
+def wait_until(condition: Callable[[], object], within: float = PATIENCE_S, every: float = 0.05) -> bool:
     """True as soon as the condition holds, False when the time is over."""
     end = time.monotonic() + within
     while True:

@@ -61,9 +61,9 @@ def test_a_broken_device_leaves_what_can_be_allocated(cluster: Cluster) -> None:
     node = cluster.nodes[0]
     whole, broken = cluster.gpus(node), cluster.devices(node)[0]
     cluster.mark_device(node, broken, broken=True)
-    assert wait_until(lambda: cluster.gpus(node) == whole - 1, 30, 0.2)
+    assert wait_until(lambda: cluster.gpus(node) == whole - 1, every=0.2)
     cluster.mark_device(node, broken, broken=False)
-    assert wait_until(lambda: cluster.gpus(node) == whole, 30, 0.2)
+    assert wait_until(lambda: cluster.gpus(node) == whole, every=0.2)
 
 
 @pytest.mark.scenario
@@ -93,7 +93,7 @@ def test_a_taint_that_is_not_tolerated_ends_pods_of_that_node(cluster: Cluster, 
     space.await_phase("spared", "Running")
     cluster.taint(first, "test", "gone", "NoExecute")
     try:
-        gone = wait_until(lambda: not space.kubectl("get", "pod", "tainted", "--ignore-not-found"), 60, 0.2)
+        gone = wait_until(lambda: not space.kubectl("get", "pod", "tainted", "--ignore-not-found"), every=0.2)
         assert gone
         assert space.pod("spared")["status"]["phase"] == "Running"
     finally:
@@ -138,7 +138,7 @@ def test_a_node_that_lost_its_power_comes_back_without_its_processes(cluster: Cl
     cluster.await_node(node, ready=False)
     cluster.start(f"node@{node}")
     cluster.await_node(node)
-    assert wait_until(lambda: cluster.get("node", node)["status"]["nodeInfo"]["bootID"] != boot, 30, 0.2)
+    assert wait_until(lambda: cluster.get("node", node)["status"]["nodeInfo"]["bootID"] != boot, every=0.2)
     assert space.await_phase("lost", *ENDS)["status"]["phase"] == "Failed"
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,18 @@ import yaml
 from cluster.driver import Cluster
 from cluster.images import BUSYBOX
 from cluster.pods import Namespace
+from cluster.processes import PATIENCE_S, wait_until
 
 from .supervisor import SUPERVISOR
 
 BIN = Path(sys.executable).parent
 USER = "games"
 """Somebody who is not root and has nothing."""
-WITHIN_S = 120.0
+
+
+def await_true(holds: Callable[[], object], said: Callable[[], object]) -> None:
+    """Returns when it is so; what is said is told when it never is."""
+    assert wait_until(holds, every=0.1), said()
 
 
 class Bridge:
@@ -61,7 +66,10 @@ class Bridge:
 
     def _daemon(self, verb: str, *words: str) -> str:
         done = subprocess.run(
-            [BIN / "slurmbridge", verb, "--state", self.state, *words], capture_output=True, text=True, timeout=WITHIN_S
+            [BIN / "slurmbridge", verb, "--state", self.state, *words],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -70,7 +78,7 @@ class Bridge:
         """As the user, in the shared folder."""
         who = pwd.getpwnam(USER)
         return subprocess.run(
-            [BIN / words[0], *words[1:]], capture_output=True, text=True, cwd=self.share, timeout=WITHIN_S,
+            [BIN / words[0], *words[1:]], capture_output=True, text=True, cwd=self.share, timeout=PATIENCE_S,
             user=who.pw_uid, group=who.pw_gid, extra_groups=[],
             env={"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(self.share), "SLURMBRIDGE_ADDR": f"unix:{self.state}/socket"},
         )  # fmt: skip
@@ -87,19 +95,18 @@ class Bridge:
         return int(said)
 
     def await_state(self, job: int, *states: str) -> str:
-        end = time.monotonic() + WITHIN_S
-        while True:
-            state = self.command("sacct", "-X", "-n", "-P", "-o", "State", "-j", str(job)).split(" ")[0].strip()
-            if state in states:
-                return state
-            assert time.monotonic() < end, (state, self.space.kubectl("get", "pods", "--output=wide"))
-            time.sleep(0.1)
+        seen = [""]
+
+        def reached() -> bool:
+            said = self.command("sacct", "-X", "-n", "-P", "-o", "State", "-j", str(job))
+            seen.append(said.split(" ")[0].strip())
+            return seen[-1] in states
+
+        await_true(reached, lambda: (seen[-1], self.space.kubectl("get", "pods", "--output=wide")))
+        return seen[-1]
 
     def await_output(self, job: int, word: str) -> None:
-        end = time.monotonic() + WITHIN_S
-        while word not in self.output(job):
-            assert time.monotonic() < end, self.output(job)
-            time.sleep(0.05)
+        await_true(lambda: word in self.output(job), lambda: self.output(job))
 
     def output(self, job: int) -> str:
         path = self.share / f"{job}.out"

@@ -21,7 +21,7 @@ def node(site: Bridge) -> Iterator[str]:
     yield sorted(site.cluster.nodes)[0]
     site.command("scancel", f"--user={USER}")
     site.space.kubectl("delete", "pods", "--selector=!slurmbridge.io/instance", "--wait=false")
-    assert wait_until(lambda: not site.pods(), 90, 0.2), site.pods()
+    assert wait_until(lambda: not site.pods(), every=0.2), site.pods()
 
 
 def submit(site: Bridge, node: str, *options: str) -> int:
@@ -86,7 +86,7 @@ def test_a_whole_pod_of_others_never_has_a_device_that_is_shared(site: Bridge, n
     phases = [site.space.await_phase(name, "Running", "Failed")["status"] for name in names]
     assert sorted(each["phase"] for each in phases) == ["Failed", *["Running"] * (len(names) - 1)]
     running = [name for name, each in zip(names, phases, strict=True) if each["phase"] == "Running"]
-    assert wait_until(lambda: all(site.space.output(name).strip() for name in running), 30, 0.2)
+    assert wait_until(lambda: all(site.space.output(name).strip() for name in running), every=0.2)
     assert shared not in {site.space.output(name).strip() for name in running}
     end(site, job)
 
@@ -133,4 +133,4 @@ def test_a_daemon_that_is_killed_finds_who_shares_what(site: Bridge, node: str) 
     second = submit(site, node, "--gpu-fraction=0.5")
     assert devices(site, second) == [device] and len(holders(site)) == 1
     end(site, first, second)
-    assert wait_until(lambda: not holders(site), 30, 0.2)
+    assert wait_until(lambda: not holders(site), every=0.2)

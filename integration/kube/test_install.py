@@ -19,7 +19,7 @@ from cluster.driver import Cluster
 from cluster.images import BUSYBOX
 from cluster.places import ClusterError
 from cluster.pods import Namespace, manifest, namespace
-from cluster.processes import wait_until
+from cluster.processes import PATIENCE_S, wait_until
 
 from k8s.gotemplate import Wrong
 from k8s.render import CHART, objects
@@ -30,7 +30,7 @@ from .supervisor import SUPERVISOR
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 ALICE = 2001
-WITHIN_S = 60.0
+WITHIN_S = PATIENCE_S
 VALUES = {path.name: yaml.safe_load(path.read_text()) for path in sorted((CHART / "ci").iterdir())}
 
 

@@ -1,14 +1,13 @@
 """Jobs as pods, from sbatch to sacct: in an image that has neither Python nor bash, on the nodes of a real cluster."""
 
 import pwd
-import time
 from pathlib import Path
 
 import pytest
 from cluster.driver import Cluster
 from cluster.pods import Namespace, namespace
 
-from .bridge import USER, Bridge, bridge
+from .bridge import USER, Bridge, await_true, bridge
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 
@@ -57,11 +56,12 @@ def test_a_step_and_an_allocation_may_be_asked_for_from_outside(site: Bridge) ->
 def test_a_full_node_takes_the_next_job_without_turning_it_away(site: Bridge) -> None:
     """Its pod is made when the kubelet has let the last one go, and nothing begins twice."""
     job = site.submit("true", "--exclusive", "--array=1-6")
-    end, said = time.monotonic() + 120, [""]
-    while len(said) < 6 or set(said) & {"PENDING", "RUNNING"}:
-        assert time.monotonic() < end, said
-        said = site.command("sacct", "-X", "-n", "-P", "--duplicates", "-o", "State", "-j", str(job)).split()
-    assert said == ["COMPLETED"] * 6
+
+    def states() -> list[str]:
+        return site.command("sacct", "-X", "-n", "-P", "--duplicates", "-o", "State", "-j", str(job)).split()
+
+    await_true(lambda: len(found := states()) >= 6 and not set(found) & {"PENDING", "RUNNING"}, states)
+    assert states() == ["COMPLETED"] * 6
 
 
 def test_cancel_ends_a_job_with_what_it_started(site: Bridge) -> None:
@@ -107,9 +107,7 @@ def test_a_folder_is_mounted_only_where_its_user_reaches_it(site: Bridge) -> Non
     closed = site.share / "closed" / "inner"
     closed.mkdir(exist_ok=True)
     job = site.submit("echo ran", "--no-requeue", f"--container-mounts={closed}:/elsewhere")
-    time_out = time.monotonic() + 60
-    while site.command("squeue", "-h", "-o", "%T", "-j", str(job)).strip() == "RUNNING" and time.monotonic() < time_out:
-        time.sleep(0.1)
+    assert site.await_state(job, "COMPLETED", "FAILED", "NODE_FAIL") != "COMPLETED"
     assert site.output(job) == ""
 
 
@@ -121,10 +119,11 @@ def test_a_job_that_takes_more_memory_than_it_has_is_told_so(site: Bridge) -> No
 def test_nothing_is_left_of_jobs_that_ended(site: Bridge) -> None:
     job = site.submit("true", "--nodes=2")
     site.await_state(job, "COMPLETED")
-    end = time.monotonic() + 60
-    while site.space.kubectl("get", "pods,services", "--output=name").strip():
-        assert time.monotonic() < end
-        time.sleep(0.2)
+
+    def left() -> str:
+        return site.space.kubectl("get", "pods,services", "--output=name").strip()
+
+    await_true(lambda: not left(), left)
 
 
 @pytest.mark.usefixtures("supervisor")

@@ -2,19 +2,18 @@
 
 import os
 import subprocess
-import time
 from collections.abc import Callable
 
 import pytest
 from cluster.driver import Cluster
 from cluster.pods import manifest
+from cluster.processes import PATIENCE_S
 
 from slurmbridge.manifest.pod_names import CORDON
 
-from .bridge import BIN, Bridge
+from .bridge import BIN, Bridge, await_true
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
-WITHIN_S = 120.0
 
 
 class Site:
@@ -25,7 +24,9 @@ class Site:
 
     def operator(self, *words: str, fails: bool = False) -> str:
         environment = {**os.environ, "SLURMBRIDGE_ADDR": f"unix:{self.bridge.state}/socket"}
-        done = subprocess.run([BIN / words[0], *words[1:]], env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [BIN / words[0], *words[1:]], env=environment, capture_output=True, text=True, timeout=PATIENCE_S
+        )
         assert bool(done.returncode) == fails, (words, done.stdout, done.stderr, self.log())
         return done.stdout + done.stderr
 
@@ -34,10 +35,7 @@ class Site:
         return log.read_text()[-6000:] if log.exists() else ""
 
     def until(self, holds: Callable[[], bool], told: Callable[[], object] = lambda: "") -> None:
-        end = time.monotonic() + WITHIN_S
-        while not holds():
-            assert time.monotonic() < end, (told(), self.log())
-            time.sleep(0.1)
+        await_true(holds, lambda: (told(), self.log()))
 
     def node(self, name: str) -> str:
         """Its state and reason; empty: it is not there."""

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from cluster.driver import Cluster
 from cluster.pods import Namespace
+from cluster.processes import PATIENCE_S
 
-from .bridge import BIN, USER, WITHIN_S, Bridge, bridge
+from .bridge import BIN, USER, Bridge, await_true, bridge
 
 INSIDE = "--chdir=/tmp"
 """The folder where a job is submitted is none of its pods', which would be the first that its output says."""
@@ -30,10 +31,11 @@ def logs(site: Bridge, *words: str) -> str:
 
 
 def await_logs(site: Bridge, job: int, word: str) -> None:
-    end = time.monotonic() + WITHIN_S
-    while word not in logs(site, str(job)):
-        assert time.monotonic() < end, logs(site, str(job))
-        time.sleep(0.1)
+    """Before it has begun there are none, which is an error."""
+    await_true(
+        lambda: word in site.run("slurmbridge", "logs", str(job)).stdout,
+        lambda: site.run("slurmbridge", "logs", str(job)),
+    )
 
 
 @pytest.mark.scenario
@@ -99,7 +101,7 @@ def test_following_shows_lines_as_they_come_until_the_job_is_over(bare: Bridge) 
     bare.kill()
     bare.up()
     bare.command("srun", f"--jobid={job}", "--overlap", "touch", "/tmp/go")
-    assert follows.communicate(timeout=WITHIN_S)[0] == "two\n"
+    assert follows.communicate(timeout=PATIENCE_S)[0] == "two\n"
 
 
 def test_a_pod_that_is_deleted_ends_with_its_last_words_kept(bare: Bridge) -> None:

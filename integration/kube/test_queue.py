@@ -2,20 +2,14 @@
 
 import itertools
 import json
-from collections.abc import Callable
 
 import pytest
 from cluster.pods import Namespace
-from cluster.processes import wait_until
 
-from .bridge import WITHIN_S, Bridge
+from .bridge import Bridge, await_true
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 TASKS = 50
-
-
-def until(true: Callable[[], object], what: Callable[[], object]) -> None:
-    assert wait_until(true, WITHIN_S, 0.2), what()
 
 
 def runs(site: Bridge, job: int) -> list[list[str]]:
@@ -37,7 +31,7 @@ def test_an_array_is_one_pod_a_task_and_each_runs_once(site: Bridge) -> None:
         f"--array=0-{TASKS - 1}",
         "--output=/dev/null",
     )
-    until(
+    await_true(
         lambda: len([run for run in runs(site, job) if run[1] in ("COMPLETED", "FAILED")]) == TASKS,
         lambda: runs(site, job),
     )
@@ -45,7 +39,7 @@ def test_an_array_is_one_pod_a_task_and_each_runs_once(site: Bridge) -> None:
     assert states == {task: ("FAILED", "1:0") if task % 2 else ("COMPLETED", "0:0") for task in range(TASKS)}
     assert sorted(map(int, (site.share / "ran").read_text().split())) == list(range(TASKS))
     assert len(events(site.space) - before) == TASKS
-    until(lambda: not site.pods(), site.pods)
+    await_true(lambda: not site.pods(), site.pods)
 
 
 def test_a_chain_of_dependent_jobs_has_one_pod_after_the_other(site: Bridge) -> None:
@@ -67,4 +61,4 @@ def test_a_time_limit_ends_the_pod(site: Bridge) -> None:
     (pod,) = (name for name in site.pods() if f"-{job}-0-" in name)
     assert site.await_state(job, "TIMEOUT", "FAILED") == "TIMEOUT"
     assert "DUE TO TIME LIMIT" in site.output(job)
-    until(lambda: pod not in site.pods(), site.pods)
+    await_true(lambda: pod not in site.pods(), site.pods)

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import shlex
 import statistics
 import time
 from collections.abc import Iterator, Sequence
@@ -26,9 +27,10 @@ from slurmbridge.runtime.kube.gangs import Cleared, Complete, Gangs, News
 from .bridge import Bridge
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.soak]
-COUNT, ROUNDS, THREADS = 200, 5, 16
+COUNT, ROUNDS, THREADS, SHELLS = 200, 5, 16, 4
 NUMBERS = itertools.count(1)
 LAYER, SUBMITTED, FIRST_LINE = 0.8, 0.5, 1.5
+LOOK_S, WITHIN_S = 0.02, 120.0
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def _objects(space: Namespace, paper: Sequence[str], count: int = COUNT) -> dict
 
 def _bare(api: Api, space: Namespace, pods: Sequence[dict[str, Any]]) -> float:
     """Pods per second of a loop that does nothing else, with as many requests under way."""
-    path = f"/api/v1/namespaces/{space.name}/pods"
+    path = _path(space)
     with ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(lambda _: api.get(path, {"limit": 1}), range(THREADS)))  # connections are there
         begun = time.monotonic()
@@ -130,31 +132,71 @@ async def _layer(
 
 def _rest(api: Api, space: Namespace) -> None:
     """Until nothing is left of the pods that were made."""
-    space.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", within=120)
-    while _count(api, f"/api/v1/namespaces/{space.name}/pods"):
+    options = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
+    api.request("DELETE", _path(space), body=options)
+    while _count(api, space):
         time.sleep(0.1)
 
 
 def test_jobs_become_pods_at_half_the_speed_of_a_bare_loop(
     api: Api, space: Namespace, paper: list[str], site: Bridge
 ) -> None:
-    bare = _bare(api, space, _by_hand(_objects(space, paper)))
-    space.kubectl("delete", "pods", "--all", "--force", "--grace-period=0", within=120)
+    """Each on a namespace at rest, in turns, and of ours all from the command on; the first of ours is a daemon's first."""
     real = ",".join(sorted(set(site.cluster.nodes) - set(paper)))
-    begun = time.monotonic()
-    job = site.submit("true", f"--array=1-{COUNT}", f"--exclude={real}")
-    path = f"/api/v1/namespaces/{space.name}/pods"
-    while _count(api, path) < COUNT:
-        time.sleep(0.05)
-    ours = COUNT / (time.monotonic() - begun)
-    site.command("scancel", str(job))
-    print(f"from sbatch {ours:.0f} pods/s, bare loop {bare:.0f} pods/s, ratio {ours / bare:.2f}")
-    assert ours / bare >= SUBMITTED
+    options = ("--mem=48", "--output=/dev/null", f"--exclude={real}", "--wrap=true")
+    ratios = []
+    for number in range(ROUNDS):
+        speed = {}
+        for who in ("bare", "ours") if number % 2 else ("ours", "bare"):
+            if who == "bare":
+                speed[who] = _bare(api, space, _by_hand(_objects(space, paper)))
+                _rest(api, space)
+            else:
+                speed[who] = _submitted(api, space, site, ["sbatch", f"--array=1-{COUNT}", *options])
+        ratios.append(speed["ours"] / speed["bare"])
+        print(f"from sbatch {speed['ours']:.0f} pods/s, bare loop {speed['bare']:.0f} pods/s, ratio {ratios[-1]:.2f}")
+    each = shlex.join(["sbatch", *options])
+    loop = ["/bin/sh", "-c", f"for each in $(seq {COUNT // SHELLS}); do {each} || exit; done"]
+    print(f"{COUNT} times sbatch in {SHELLS} shells: {_submitted(api, space, site, *[loop] * SHELLS):.0f} pods/s")
+    assert statistics.median(ratios) >= SUBMITTED
 
 
-def _count(api: Api, path: str) -> int:
-    found: list[object] = msgspec.json.decode(api.get(path))["items"]
-    return len(found)
+def _submitted(api: Api, space: Namespace, site: Bridge, *commands: Sequence[str]) -> float:
+    """Pods per second of what these commands, side by side, submit; afterwards all of it is ended and gone."""
+    with ThreadPoolExecutor(len(commands)) as pool:
+        begun = time.monotonic()
+        running = [pool.submit(site.command, *command) for command in commands]
+        first = _await_count(api, space, 1) - begun
+        spent = _await_count(api, space, COUNT) - begun
+        for command in running:
+            command.result()
+    print(f"first pod {first:.2f} s, last {spent:.2f} s after the command began", end="; ")
+    items: list[object] = msgspec.json.decode(api.get(_path(space)))["items"]
+    assert len(items) == COUNT
+    site.command("scancel", "--me")
+    while site.command("squeue", "--noheader") or _count(api, space):
+        time.sleep(0.1)
+    return COUNT / spent
+
+
+def _await_count(api: Api, space: Namespace, count: int) -> float:
+    """When so many pods were there."""
+    end = time.monotonic() + WITHIN_S
+    while _count(api, space) < count:
+        assert time.monotonic() < end
+        time.sleep(LOOK_S)
+    return time.monotonic()
+
+
+def _count(api: Api, space: Namespace) -> int:
+    """How many pods there are, of which one alone is sent: a list of all would take the server's time from who makes them.
+    The server counts the others exactly where nothing is selected ("ListMeta" of the API reference: remainingItemCount)."""
+    found = msgspec.json.decode(api.get(_path(space), {"limit": 1}))
+    return len(found["items"]) + int(found["metadata"].get("remainingItemCount", 0))
+
+
+def _path(space: Namespace) -> str:
+    return f"/api/v1/namespaces/{space.name}/pods"
 
 
 def test_a_script_begins_not_much_later_than_a_pod_made_by_hand(site: Bridge, space: Namespace) -> None:

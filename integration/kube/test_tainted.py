@@ -1,13 +1,12 @@
 """GPUs with a taint of their own, as a driver for dynamic resource allocation or an operator says it: no new jobs get them."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from cluster.driver import Cluster
 
-from .bridge import WITHIN_S, Bridge
+from .bridge import Bridge, await_true
 
 pytestmark = [pytest.mark.root, pytest.mark.slow]
 DRIVER = "gpu.nvidia.com"
@@ -42,13 +41,6 @@ def publish(cluster: Cluster, node: str, tainted: int, generation: int = 1) -> N
 
 def await_drained(site: Bridge, node: str, count: str) -> None:
     await_true(lambda: f"GresDrain={count}\n" in show(site, node), lambda: show(site, node))
-
-
-def await_true(holds: Callable[[], bool], said: Callable[[], str]) -> None:
-    end = time.monotonic() + WITHIN_S
-    while not holds():
-        assert time.monotonic() < end, said()
-        time.sleep(0.1)
 
 
 def show(site: Bridge, node: str) -> str:

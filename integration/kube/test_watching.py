@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from cluster.driver import Cluster
 from cluster.pods import Namespace, manifest, namespace
-from cluster.processes import wait_until
+from cluster.processes import PATIENCE_S, wait_until
 
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.faults import ApiFault, Kind
@@ -46,7 +46,7 @@ def following(api: Api, path: str, kind: type[T], *, labels: str = "") -> Iterat
 
     follower = Follower(api, path, kind, listen, labels=labels)
     follower.start()
-    assert follower.wait_listed(60)
+    assert follower.wait_listed(PATIENCE_S)
     try:
         yield follower, there
     finally:
@@ -63,12 +63,12 @@ def test_a_pod_is_seen_to_come_run_and_go(cluster: Cluster, api: Api, space: Nam
             pod = there.get("comes")
             return pod is not None and pod.status.phase == "Failed"
 
-        assert wait_until(ended, 60)
+        assert wait_until(ended)
         pod = there["comes"]
         terminated = pod.status.container_statuses[0].state.terminated
         assert terminated is not None and terminated.exit_code == 3
         api.delete(f"{path}/comes", uid=pod.metadata.uid, grace=0)
-        assert wait_until(lambda: "comes" not in there, 30)
+        assert wait_until(lambda: "comes" not in there)
 
 
 def test_a_name_that_is_taken_is_a_conflict_and_an_absent_object_is_gone(api: Api, space: Namespace) -> None:
@@ -106,9 +106,9 @@ def test_nodes_come_with_their_resources_taints_and_conditions(cluster: Cluster,
         def tainted() -> bool:
             return any(taint.value == "watching" for taint in there[name].spec.taints)
 
-        assert wait_until(tainted, 30)
+        assert wait_until(tainted)
         cluster.untaint(name, "test")
-        assert wait_until(lambda: not tainted(), 30)
+        assert wait_until(lambda: not tainted())
 
 
 @pytest.mark.scenario
@@ -121,13 +121,13 @@ def test_a_dead_api_server_leaves_what_is_known_and_nothing_is_missed_after_it(
     with following(api, path, Pod) as (follower, there):
         assert "before" in there
         cluster.kill("kube-apiserver")
-        assert wait_until(lambda: follower.fault is not None, 30)
+        assert wait_until(lambda: follower.fault is not None)
         assert follower.fault is not None and follower.fault.kind is Kind.DOWN
         assert "before" in there
         cluster.start("kube-apiserver")
         cluster.await_api()
         api.create(path, manifest("after"))
-        assert wait_until(lambda: "after" in there and follower.fault is None, 60)
+        assert wait_until(lambda: "after" in there and follower.fault is None)
         assert "before" in there
 
 
@@ -137,7 +137,7 @@ def test_a_version_that_is_too_old_is_answered_by_a_new_list(api: Api, space: Na
     follower.mirror.version = "1"
     follower.start()
     try:
-        assert follower.wait_listed(60)
+        assert follower.wait_listed(PATIENCE_S)
         assert follower.lists == 1
     finally:
         follower.stop()
