@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import TypeVar
 
 PATIENCE_S = 120.0
@@ -28,3 +29,13 @@ async def comes(holds: Callable[[], T], what: object = "it does not come") -> T:
         assert time.monotonic() < end, what() if callable(what) else what
         await asyncio.sleep(PAUSE_S / 4)
     return found
+
+
+def play(opened: AbstractAsyncContextManager[T], rule: Callable[[T], Awaitable[None]]) -> None:
+    """A rule with what is opened for it, on an event loop of its own."""
+
+    async def whole() -> None:
+        async with opened as there, asyncio.timeout(PATIENCE_S):
+            await rule(there)
+
+    asyncio.run(whole())

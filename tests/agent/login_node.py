@@ -24,7 +24,7 @@ from slurmbridge.daemon.tokens import Tokens
 from slurmbridge.wire.agent import Caller
 from tests.daemon.controlled import Site, site
 from tests.daemon.hearing import frames_until
-from tests.patience import PATIENCE_S
+from tests.patience import play
 
 ALICE = Caller(1001, 1001, "alice", "alice", "/home/alice", "/bin/bash", "login1", ((1001, "alice"),))
 
@@ -114,11 +114,7 @@ async def login_node(folder: Path) -> AsyncIterator[LoginNode]:
 
 
 def keep(folder: Path, rule: Callable[[LoginNode], Awaitable[None]]) -> None:
-    async def whole() -> None:
-        async with login_node(folder) as there:
-            await asyncio.wait_for(rule(there), PATIENCE_S)
-
-    asyncio.run(whole())
+    play(login_node(folder), rule)
 
 
 def plain_context() -> ssl.SSLContext:

@@ -19,7 +19,7 @@ from slurmbridge.wire import client as frames
 from slurmbridge.wire import supervisor as wire
 from tests.daemon.controlled import Site, site
 from tests.daemon.test_tls import client
-from tests.patience import PATIENCE_S
+from tests.patience import play
 
 TOKENS = {"t1": (RunKey(1, 0), 0), "t2": (RunKey(2, 0), 0)}
 
@@ -85,11 +85,7 @@ async def porch(folder: Path) -> AsyncIterator[Porch]:
 def kept(folder: Path) -> Callable[[Rule], None]:
     """Runs a rule there, on an event loop of its own."""
 
-    async def whole(rule: Rule) -> None:
-        async with porch(folder) as there:
-            await asyncio.wait_for(rule(there), PATIENCE_S)
-
-    return lambda rule: asyncio.run(whole(rule))
+    return lambda rule: play(porch(folder), rule)
 
 
 def opening(what: str, job: int = 1, token: str = "t1", **more: Any) -> wire.Opening:

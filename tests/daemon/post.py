@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from slurmbridge.daemon import server
 from slurmbridge.wire import client as wire
 from tests.daemon.controlled import Site, site
-from tests.patience import PATIENCE_S
+from tests.patience import play
 
 TURNS = 500
 
@@ -78,12 +78,11 @@ async def post(folder: pathlib.Path) -> AsyncIterator[Post]:
 
 
 def with_post(rule: Callable[[Post], Awaitable[None]], folder: pathlib.Path) -> None:
-    async def whole() -> None:
-        async with post(folder) as there, asyncio.timeout(PATIENCE_S):
-            await rule(there)
-            assert await there.is_alive()
+    async def and_lives(there: Post) -> None:
+        await rule(there)
+        assert await there.is_alive()
 
-    asyncio.run(whole())
+    play(post(folder), and_lives)
 
 
 def hello(*argv: str, **changes: bytes) -> bytes:
