@@ -37,9 +37,10 @@ ALL = -1
 """Instead of a pool's number: all nodes."""
 MOST = 4096
 """Jobs that room is sought for in one cycle."""
-SERVED = 256
+SERVED, PART_SERVED = 256, 4
 """Jobs that room is made for in one cycle, or runs ended for them: others see what came of it first. What ends calls for
-the next cycle."""
+the next cycle. Where there are more nodes than that four times over a quarter of them, so that a cluster of any size settles in as
+many cycles."""
 MISSES = 8
 """A queue for whose first kinds of jobs so many searches found nothing is not looked at further in a cycle."""
 CONSOLIDATION_VICTIMS = 16
@@ -71,6 +72,7 @@ class GivingWay:
         self._served: set[int] = set()  # jobs for whom others are on their way out
         self._made: dict[int, int] = {}  # row -> for how many jobs of it room is made
         self._looks = self._begun = 0  # searches; jobs that begin in the place of what would have started
+        self._most = max(SERVED, walk.snapshot.columns.count // PART_SERVED)
         self._kinds: dict[object, int] = {}
         self._preemptable: dict[int, Preemptable] = {}  # by pool, ALL without pools
         self._payers = AllPayers(walk)
@@ -104,7 +106,7 @@ class GivingWay:
         """Whether one more search is within the bounds of a cycle."""
         self._looks += 1
         served = sum(self._made.values()) + self._begun
-        return self._looks <= MOST and max(served, len(self.ways.evictions)) < SERVED
+        return self._looks <= MOST and max(served, len(self.ways.evictions)) < self._most
 
     def _skip(self, place: int) -> bool:
         """Only entries that nothing but missing room stopped are worth a look."""
