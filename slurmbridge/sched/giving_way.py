@@ -190,6 +190,8 @@ class GivingWay:
         allowed = payers.among(leaf, ask, victims)
         if job is not None:
             allowed = allowed[~self._rules_of(maker, market).outranking(job, view.partition.name)[allowed]]
+        if not maker.may_find(each, view, allowed, number):
+            return False
         rule = reclaiming.judge(market, leaf, ask, may_go, self.walk.memo.queued.pool_of_node)
         mild = victims.starts[allowed]
         begun = allowed[~mild]

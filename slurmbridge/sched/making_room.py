@@ -23,6 +23,7 @@ from slurmbridge.sched.one_node import OneNode, part_of_one
 from slurmbridge.sched.place import Placement
 from slurmbridge.sched.room import Room
 from slurmbridge.sched.rows import least_first, sum_of_rows
+from slurmbridge.sched.screen import NODES
 from slurmbridge.sched.session import Session
 from slurmbridge.sched.shape import Shape
 from slurmbridge.sched.snapshot import PartitionView, Waiting
@@ -94,6 +95,21 @@ class RoomMaker:
         floors = np.array([self._session.floor(shape) for shape in shapes], dtype=np.int64)
         return self.victims.could_have(self._room, self._devices, floors, allowed)
 
+    def may_find(self, waiting: Waiting, view: PartitionView, allowed: Ints, kind: int) -> bool:
+        """A quick look, as `find` would begin: whether enough nodes could have room without all of these."""
+        some = self._alive(allowed)
+        if not len(some):
+            return False
+        floor = self._session.floor(waiting.shape)
+        if len(self._reaching(waiting, view, floor, some).rows) >= max(floor[NODES], 1):
+            return True
+        self._hopeless.add((waiting.shape.number, view.number, kind))
+        return False
+
+    def _alive(self, some: Ints) -> Ints:
+        alive = self.victims.alive[some]
+        return some if alive.all() else some[alive]
+
     def find(self, waiting: Waiting, view: PartitionView, tries: Sequence[Try]) -> Found | None:
         """By the first of some ways that there is."""
         session, shape, number = self._session, waiting.shape, view.number
@@ -102,8 +118,7 @@ class RoomMaker:
             key = shape.number, number, kind
             if key in self._hopeless:
                 continue
-            alive = self.victims.alive[allowed]
-            some = allowed if alive.all() else allowed[alive]
+            some = self._alive(allowed)
             if not len(some):
                 continue
             if not admitted and isinstance(session.admits(waiting, view), Blocked):
@@ -117,7 +132,7 @@ class RoomMaker:
         return None
 
     def _search(self, wish: _Wish) -> Found | None:
-        shape, view, nodes = wish.waiting.shape, wish.view, max(wish.floor[-1], 1)
+        shape, view, nodes = wish.waiting.shape, wish.view, max(wish.floor[NODES], 1)
         near = view.near if nodes > 1 and view.near is not None and view.near.minds(shape) else None
         most = max(LOOKS, 4 * nodes)
         rows, least = self._rows(wish, most if near is None else self._session.snapshot.columns.count)
@@ -133,19 +148,22 @@ class RoomMaker:
 
     def _rows(self, wish: _Wish, most: int) -> tuple[list[int], list[float]]:
         """Nodes that could have room, those first on which the cheapest victim is cheapest; and what that one costs."""
-        inside, several = self._session.site(wish.waiting.shape, wish.view).alternatives[0].nodes, wish.floor[-1] > 1
-        allowed = wish.allowed
+        rows, _, least = self._reaching(wish.waiting, wish.view, wish.floor, wish.allowed)
+        if len(rows) < wish.floor[NODES]:
+            return [], []
+        least = np.where(least < np.inf, least, 0.0)
+        order = least_first(least, most)
+        return rows[order].tolist(), least[order].tolist()
+
+    def _reaching(self, waiting: Waiting, view: PartitionView, floor: Sequence[int], allowed: Ints) -> Without:
+        """Nodes that could have room without all of these."""
+        inside, several = self._session.site(waiting.shape, view).alternatives[0].nodes, floor[NODES] > 1
         mark = several, allowed.tobytes() if len(allowed) < MANY else id(allowed)
         known = self._without.get(mark)
         if known is None:  # a job of one node that found no room has it nowhere but where somebody goes
             known = allowed, self.victims.without(self._room, self._devices, allowed, everywhere=several)
             self._without[mark] = known
-        rows, _, least = known[1].reaching(wish.floor, inside)
-        if len(rows) < wish.floor[-1]:
-            return [], []
-        least = np.where(least < np.inf, least, 0.0)
-        order = least_first(least, most)
-        return rows[order].tolist(), least[order].tolist()
+        return known[1].reaching(floor, inside)
 
     def _single(self, wish: _Wish, rows: Sequence[int], least: Sequence[float]) -> Found | None:
         """The cheapest set that the rules allow; no node is looked at whose cheapest victim costs more than the set found."""
@@ -171,7 +189,7 @@ class RoomMaker:
         """Node after node, those first on which least more is lost, until the gang fits."""
         victims, allowed = self.victims, self.victims.mask(wish.allowed)
         chosen: list[int] = []
-        left, wanted = list(rows), max(wish.floor[-1], 1)
+        left, wanted = list(rows), max(wish.floor[NODES], 1)
         while left:
             best: tuple[float, int, list[int]] | None = None
             for row in left[:LOOKS]:

@@ -23,7 +23,7 @@ from slurmbridge.sched.walk import Walk
 
 Floats = NDArray[np.float64]
 _BITS = np.array([1, 2, 4])
-FEW = 8
+FEW = 16
 """So many pieces of work are quicker to judge one by one than all at once."""
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
@@ -117,11 +117,8 @@ class Payers:
     def leave_enough(self, leaf: int, ask: Vector, leaves: Ints, charges: Floats) -> Bools:
         """By piece of work, given by its leaf and what it holds: `gates.leaves_enough` of it alone."""
         if len(leaves) <= FEW:
-            ledger, shares = self._market.ledger, self._market.shares
-            pieces = zip(leaves.tolist(), map(_vector, charges.tolist()), strict=True)
-            return np.array(
-                [gates.leaves_enough(ledger, shares, leaf, ask, (each,)) for each in pieces], dtype=np.bool_
-            )
+            pieces = zip(leaves.tolist(), charges.tolist(), strict=True)
+            return np.array([self._leaves_enough(leaf, ask, *each) for each in pieces], dtype=np.bool_)
         mine, theirs = (column[leaves] for column in self._partings.of(leaf))
         kept = np.ones(len(leaves), dtype=np.bool_)
         for resource in range(3):
@@ -135,6 +132,23 @@ class Payers:
                 more = np.maximum(lost - spare, 0.0) - np.maximum(-spare, 0.0)
                 kept &= np.isinf(due) | (more < ask[resource] - TOLERANCE)
         return kept
+
+    def _leaves_enough(self, leaf: int, ask: Vector, payer: int, lost: Sequence[float]) -> bool:
+        """The same for one piece."""
+        rows, (mine, theirs) = self._market.ledger.allocated, self._tree.where_they_part(leaf, payer)
+        for resource in range(3):
+            more = ask[resource]
+            if more <= 0:
+                continue
+            inside = rows[mine][resource] + more <= self._quotas[mine][resource]
+            for queue in (payer, theirs):
+                due = (self._quotas if inside else self._bounds)[queue][resource] - TOLERANCE
+                if due < math.inf:
+                    spare = rows[queue][resource] - due
+                    lacks = max(lost[resource] - spare, 0.0) - max(-spare, 0.0)
+                    if lacks >= more - TOLERANCE:
+                        return False
+        return True
 
     def some(self, leaf: int, asks: Floats) -> Bools:
         """By chunk of one leaf (rows of `asks`): whether there may be a run that can be taken for it.
@@ -215,10 +229,6 @@ class Payers:
 def _wanted(ask: Vector) -> int:
     """Bits of resources that are asked for."""
     return (ask[0] > 0) + 2 * (ask[1] > 0) + 4 * (ask[2] > 0)
-
-
-def _vector(row: Sequence[float]) -> Vector:
-    return row[0], row[1], row[2]
 
 
 def _bits_above(held: Sequence[float], bounds: Sequence[float]) -> int:

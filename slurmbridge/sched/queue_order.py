@@ -148,15 +148,17 @@ class QueueOrder(Generic[Item]):
         share, quota, per = facts.share, facts.quota, facts.per_unit
         over = cpu > share[0] and memory > share[1] and gpu > share[2]
         without = max(cpu * per[0], memory * per[1], gpu * per[2])
-        cpu, memory, gpu = cpu + chunk[0], memory + chunk[1], gpu + chunk[2]
+        if chunk is not ZERO:
+            cpu, memory, gpu = cpu + chunk[0], memory + chunk[1], gpu + chunk[2]
         inside = cpu <= quota[0] and memory <= quota[1] and gpu <= quota[2]
+        dominant = without if chunk is ZERO else max(cpu * per[0], memory * per[1], gpu * per[2])
         beyond = facts.nothing_of and any((cpu, memory, gpu)[resource] > TOLERANCE for resource in facts.nothing_of)
         key = (
             over,
             not inside,
             facts.unimportance,
             bool(beyond),
-            (max(cpu * per[0], memory * per[1], gpu * per[2]) * _FINE + 0.5) // 1.0,
+            (dominant * _FINE + 0.5) // 1.0,
             (without * _FINE + 0.5) // 1.0,
             facts.strength,
             facts.rank,

@@ -62,20 +62,23 @@ def test_where_a_run_may_be_taken_somebody_could_pay(scenario: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_few_runs_are_judged_as_many_are(scenario: str) -> None:
-    """Who is left with enough: one by one by the rule itself, many at once by columns."""
+def test_runs_that_leave_enough_are_those_of_the_rule(scenario: str) -> None:
+    """A few of them are judged one by one, many by columns."""
     market, victims = at_work(scenario)
     payers, tree = Payers(market), market.pool.tree
     places = np.flatnonzero(victims.reclaimable)
     told = set()
     for leaf in [queue for queue in range(len(tree)) if not tree.children[queue]]:
         mine = places[victims.leaf[places] != leaf]
-        assert len(mine) > FEW
+        pieces = [(victims.victim(place).leaf, victims.victim(place).charge) for place in mine.tolist()]
+        many = np.tile(mine, FEW)
         for ask in ASKS:
-            many = payers.leave_enough(leaf, ask, victims.leaf[mine], victims.charge[mine])
+            rule = [gates.leaves_enough(market.ledger, market.shares, leaf, ask, [piece]) for piece in pieces]
+            found = payers.leave_enough(leaf, ask, victims.leaf[many], victims.charge[many])
+            assert found.tolist() == rule * FEW
             for first in range(0, len(mine), FEW):
                 few = mine[first : first + FEW]
                 found = payers.leave_enough(leaf, ask, victims.leaf[few], victims.charge[few])
-                assert found.tolist() == many[first : first + FEW].tolist()
-                told.update(found.tolist())
+                assert found.tolist() == rule[first : first + FEW]
+            told.update(rule)
     assert told == {True, False}
