@@ -41,6 +41,12 @@ def test_a_machine_without_trouble_gives_only_good_news() -> None:
     assert bad(doctor_machine.judge(FINE)) == []
 
 
+def test_records_on_a_server_are_told_and_need_no_file_system_of_their_own() -> None:
+    elsewhere = replace(FINE, state_filesystem="nfs4", database="PostgreSQL x at db port 5432, release 15")
+    findings = doctor_machine.judge(elsewhere)
+    assert bad(findings) == [] and "records: PostgreSQL x at db port 5432, release 15" in [one.text for one in findings]
+
+
 @pytest.mark.parametrize(
     ("change", "level", "check", "words"),
     [
@@ -57,6 +63,18 @@ def test_a_machine_without_trouble_gives_only_good_news() -> None:
         ({"state_filesystem": "nfs4"}, Level.ERROR, "state.filesystem", "many machines (nfs4)"),
         ({"state_filesystem": "tmpfs"}, Level.WARNING, "state.filesystem", "in memory"),
         ({"free_mib": 10}, Level.ERROR, "state.disk", "10 MiB"),
+        (
+            {"database_fault": "PostgreSQL x at db port 5432: refused"},
+            Level.ERROR,
+            "database",
+            "x at db port 5432: refused",
+        ),
+        (
+            {"database": "PostgreSQL x", "database_doubt": "x: fsync off"},
+            Level.WARNING,
+            "database.durable",
+            "fsync off",
+        ),
         ({"open_files": 256}, Level.WARNING, "files", "256"),
         ({"namespaces": False}, Level.WARNING, "namespaces", "do not resolve"),
         ({"configuration": "slurm.conf:3: no"}, Level.ERROR, "configuration", "slurm.conf:3"),

@@ -16,7 +16,7 @@ from tests.store.postgresql import Server, running
 
 pytestmark = [pytest.mark.processes, pytest.mark.slow]
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = "30"
+KILLS = "20"
 GATE = "until [ -e gate ]; do sleep 0.05; done; echo done"
 
 

@@ -90,6 +90,19 @@ class Server:
                 os.kill(child, signal.SIGKILL)
         self._process.wait()
 
+    @contextlib.contextmanager
+    def hanging(self) -> Iterator[None]:
+        """Its processes do nothing, and its connections stay."""
+        assert self._process is not None
+        pids = [self._process.pid, *children(self._process.pid)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """As its service does: sessions are ended. SIGQUIT: at once, for a folder that goes away anyhow."""
         if self._process is not None and self._process.poll() is None:

@@ -85,6 +85,19 @@ def test_a_commit_of_which_no_answer_comes_is_settled_by_looking(
     store.close()
 
 
+def test_what_comes_after_a_commit_in_doubt_stays_after_it(url: str, proxy: CuttingProxy) -> None:
+    store = PostgresqlStore(through(proxy, url))
+    put(store, insertion(job(1)))
+    answers: list[Exception | None] = []
+    proxy.cut(b"COMMIT", lets_pass=False)
+    store.write([PutJobs(jobs=(finished(1, end=1030.0),))], answers.append)
+    until(lambda: proxy.cuts == 1)
+    store.write([PutJobs(jobs=(finished(1),))], answers.append)
+    until(lambda: len(answers) == 2)
+    assert answers == [None, None] and [one.end_time for one in store.load(0.0).jobs] == [1060.0]
+    store.close()
+
+
 def test_a_connection_that_is_cut_before_the_commit_is_made_anew(url: str, proxy: CuttingProxy) -> None:
     store = PostgresqlStore(through(proxy, url))
     put(store, insertion(job(1)))
@@ -139,6 +152,20 @@ def test_a_store_that_closes_while_the_server_is_away_says_what_was_not_stored(s
     store.close()
     server.start()
     assert len(answers) == 1 and isinstance(answers[0], Exception)
+
+
+def test_while_the_server_hangs_everything_waits_and_nothing_is_told(server: Server, url: str) -> None:
+    store = PostgresqlStore(url)
+    put(store, insertion(job(1)))
+    answers: list[Exception | None] = []
+    with server.hanging():
+        store.write([insertion(job(2))], answers.append, droppable=True)
+        store.write([PutJobs(jobs=(finished(1),))], answers.append)
+        time.sleep(0.5)
+        assert answers == []
+    until(lambda: len(answers) == 2)
+    assert answers == [None, None] and len(store.load(0.0).jobs) == 2
+    store.close()
 
 
 def test_a_changed_password_needs_no_restart(server: Server, url: str, tmp_path: Path) -> None:
