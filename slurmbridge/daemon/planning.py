@@ -51,6 +51,7 @@ class Planning:
     ) -> None:
         self._clock, self._give_up, self._command = clock, give_up, command
         self._has_answered = False
+        self._is_fresh = True  # the planner's process was started and has made no plan yet
         self._stillborn = 0
         self._wakeup = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -158,14 +159,16 @@ class Planning:
             await asyncio.sleep(0.5)
             self._wakeup.set()
             return
-        began = time.monotonic()
+        began, is_first = time.monotonic(), self._is_fresh
         plan = frames.decode_plan(await self._ask(worker, frames.encode_request(self._plans.delta(), self._clock())))
-        self.last_cycle_s = time.monotonic() - began
+        self._is_fresh = False
+        self.last_cycle_s = plan.cycle_s if is_first else time.monotonic() - began  # to start a process is no planning
         self.cycles_s += self.last_cycle_s
         self.cycles += 1
         self._plans.core.memory.tally.cycle(plan)
         self._wake_at = plan.wake_at
-        self._plans.apply(plan)
+        for _ in self._plans.applying(plan):
+            await asyncio.sleep(0)
         await self._answer_estimates(worker)
         if self._curious:
             answer = frames.decode_answer(await self._ask(worker, frames.encode_factors()))
@@ -225,7 +228,7 @@ class Planning:
                 stdout=asyncio.subprocess.PIPE,
                 start_new_session=True,
             )
-            self._plans.whole = True
+            self._plans.whole = self._is_fresh = True
         return self._worker
 
     async def _end_worker(self, *, hung_up: bool = False) -> int | None:

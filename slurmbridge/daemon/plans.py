@@ -7,7 +7,7 @@ plan was made from a snapshot (design 8.3). Knows nothing of the process that pl
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -25,6 +25,8 @@ from slurmbridge.store.protocol import PutSteps
 from slurmbridge.submit.lifting import with_lifted
 from slurmbridge.submit.memory_limits import effective
 
+AT_ONCE = 100
+"""Nodes at most on which starts are made without anybody served in between; one start may have more."""
 USAGE_EVERY_S = 30.0
 FIRST_LOOK_S = 3.0
 """A job with a dependency is told why it waits so long after it came (batch_sched_delay): Slurm does not look at it when
@@ -176,6 +178,15 @@ class Plans:
     # ---- the plan ----
 
     def apply(self, plan: Plan) -> None:
+        """All of it at once."""
+        for _ in self.applying(plan):
+            pass
+
+    def applying(self, plan: Plan) -> Iterator[None]:
+        """Make of a plan what still holds, a step at a time: whoever iterates lets others be served in between.
+
+        The starts of a step are committed together and launched when that is durable, while later ones are still being made.
+        """
         self.settle_evicted()
         for job_id, priority in plan.priorities:
             job = self.core.memory.table.get(job_id)
@@ -187,8 +198,9 @@ class Plans:
         self.nominations = {each.job_id: each for each in plan.nominations}
         for nomination in plan.nominations:
             self._nominate(nomination, now)
-        if plan.starts:
-            self._start(plan.starts, now)
+        for some in self._portions(plan.starts):
+            self._start(some, self._clock())
+            yield
         if plan.evictions:
             self.evict(plan.evictions)
 
@@ -234,6 +246,25 @@ class Plans:
     def _explain_late(self, verdict: Verdict) -> None:
         if self.verdicts.get(verdict.job_id) is verdict:
             self._explain(verdict, self._clock())
+
+    def _portions(self, planned: Sequence[Start]) -> Iterator[list[Start]]:
+        """A few starts each, in their order; the components of a heterogeneous job, which start all or none, with the first."""
+        table = self.core.memory.table
+        groups: dict[tuple[bool, int], list[Start]] = {}
+        for place, item in enumerate(planned):
+            job = table.get(item.job_id)
+            leader = job.het_job_id if job is not None else 0
+            groups.setdefault((True, leader) if leader else (False, place), []).append(item)
+        some: list[Start] = []
+        nodes = 0
+        for group in groups.values():
+            some += group
+            nodes += sum(len(item.allocation.nodes) for item in group)
+            if nodes >= AT_ONCE:
+                yield some
+                some, nodes = [], 0
+        if some:
+            yield some
 
     def _start(self, planned: Sequence[Start], now: float) -> None:
         core, table = self.core, self.core.memory.table

@@ -95,3 +95,16 @@ def test_it_stops_whatever_has_just_come() -> None:
             assert made._task is not None and made._task.done()
 
     asyncio.run(run())
+
+
+def test_the_start_of_a_planner_does_not_count_as_planning() -> None:
+    """It rests after a cycle for as long as that took, and the first jobs would wait for it."""
+    slow = f"sleep 1; exec {' '.join(WORKER)}"
+
+    async def run() -> float:
+        async with started(("/bin/sh", "-c", slow), asyncio.Event()) as made:
+            while not made.cycles:
+                await asyncio.sleep(0.01)
+            return made.last_cycle_s
+
+    assert 0 < asyncio.run(run()) < 1
