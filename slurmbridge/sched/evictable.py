@@ -63,8 +63,12 @@ _NONE: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Charged(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What runs count for in one pool, by row of `Runs`. `alone`: it has nodes in this pool, and in no other."""
+    """What runs count for in one pool, by row of `Runs`. `alone`: it has nodes in this pool, and in no other; `of`, `device_of`:
+    whose each row of what is held is.
+    """
 
+    of: Ints
+    device_of: Ints
     alone: Bools
     leaves: Ints
     charges: NDArray[np.float64]
@@ -82,6 +86,8 @@ def charged(snapshot: Snapshot, runs: Runs, pool_of_node: Ints, number: int) -> 
         np.bincount(device_of[device_inside], weights=devices["milli"][device_inside], minlength=size) / 1000,
     ]
     return Charged(
+        of=of,
+        device_of=device_of,
         alone=(holds > 0) & (np.bincount(of[inside], minlength=size) == holds),
         leaves=runs.leaves[number],
         charges=np.stack(charges, axis=1),
@@ -147,19 +153,24 @@ class Victims:
         self._dearest: Ints = np.argsort(-self.cost, kind="stable")
         self._rank = np.empty_like(self._dearest)
         self._rank[self._dearest] = np.arange(len(chosen))
-        self._holds(snapshot, runs, chosen)
+        at = (
+            (runs.at(snapshot.held.nodes["id"]), runs.at(snapshot.held.devices["id"]))
+            if pool is None
+            else (pool.of, pool.device_of)
+        )
+        self._holds(snapshot, chosen, len(runs.rows), *at)
         self._by_leaf: dict[int, Ints] | None = None
         self._costs: list[float] = self.cost.tolist()
         self._keys: list[int] = self._ids.tolist()
         self._sorted: tuple[list[int], list[int]] | None = None  # places of those on nodes, and where each node begins
         self._on_row: dict[int, list[Entry]] = {}
 
-    def _holds(self, snapshot: Snapshot, runs: Runs, chosen: Ints) -> None:
+    def _holds(self, snapshot: Snapshot, chosen: Ints, size: int, of_run: Ints, device_of_run: Ints) -> None:
         """Tables of what they give back, by place and node; a suspended run keeps its memory and devices."""
-        place = np.full(len(runs.rows), -1, dtype=np.int64)
+        place = np.full(size, -1, dtype=np.int64)
         place[chosen] = np.arange(len(chosen))
         nodes, devices = snapshot.held.nodes, snapshot.held.devices
-        of, device_of = place[runs.at(nodes["id"])], place[runs.at(devices["id"])]
+        of, device_of = place[of_run], place[device_of_run]
         kept = np.flatnonzero(of >= 0)
         kept = kept[np.argsort(of[kept], kind="stable")]
         self._of, self._row = of[kept], nodes["row"][kept]

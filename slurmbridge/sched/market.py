@@ -21,6 +21,7 @@ from slurmbridge.sched.ledger import Ledger
 from slurmbridge.sched.memo import Memo
 from slurmbridge.sched.pools import PoolTree, total_of
 from slurmbridge.sched.preemption import is_preemptible
+from slurmbridge.sched.queue_order import QueueFacts
 from slurmbridge.sched.queues import ZERO, Vector
 from slurmbridge.sched.room import Hold
 from slurmbridge.sched.shares import fair_shares, request_of
@@ -40,6 +41,7 @@ class Market(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     requested: Sequence[Vector]
     shares: Sequence[Vector]
     ledger: Ledger
+    facts: dict[int, QueueFacts] = {}  # of the queues' order; grows
 
     def refusal(self, leaf: int, ask: Vector, preemptible: bool, accounts: Mapping[int, str]) -> Blocked | None:
         """Why work of this size may not start whatever is free: quotas are the ceiling of what cannot be preempted."""

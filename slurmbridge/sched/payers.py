@@ -56,7 +56,7 @@ class Payers:
         self._quotas: list[list[float]] = self._quota.T.tolist()
         self._above: list[int] = (_BITS @ (self._held > self._bound)).tolist()  # by queue: bits of resources
         self._over: list[int] = (_BITS @ (self._held > self._quota)).tolist()
-        self._known: dict[int, dict[int, bool]] = {}  # by queue: see `_gives`
+        self._known: dict[int, dict[tuple[int, int], bool]] = {}  # by the parent of a queue: see `_gives`
         self.runs_are(np.zeros((3, len(tree))))
 
     def runs_are(self, least: Floats) -> None:
@@ -82,8 +82,7 @@ class Payers:
                 _bits_above(held, self._bounds[queue]),
                 _bits_above(held, self._quotas[queue]),
             )
-            for sibling in tree.siblings(queue):
-                self._known.pop(sibling, None)
+            self._known.pop(tree.parent[queue], None)
 
     def among(self, leaf: int, ask: Vector, runs: Takeable) -> Ints:
         """Places of pieces of work that may be taken first for a chunk of this size, in the order of `together`."""
@@ -181,12 +180,13 @@ class Payers:
 
         `bits`: the resources that are asked for, and those of which `queue` stays inside its quota.
         """
-        known = self._known.get(queue)
+        parent = self._tree.parent[queue]
+        known = self._known.get(parent)
         if known is None:
-            known = self._known[queue] = {}
-        found = known.get(bits)
+            known = self._known[parent] = {}
+        found = known.get((queue, bits))
         if found is None:
-            found = known[bits] = self._would_give(queue, bits & 7, bits >> 3)
+            found = known[queue, bits] = self._would_give(queue, bits & 7, bits >> 3)
         return found
 
     def _would_give(self, queue: int, wanted: int, inside: int) -> bool:

@@ -62,7 +62,7 @@ class Turns:
         self._vectors = memo.queued.asks
         self._counts_next = memo.queued.has_quotas
         self._skip = skip
-        self._order: QueueOrder[int] = QueueOrder(market.ledger, market.shares, market.total)
+        self._order: QueueOrder[int] = QueueOrder(market.ledger, market.shares, market.total, facts=market.facts)
         for leaf in self._next:
             self._push(leaf)
 

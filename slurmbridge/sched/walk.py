@@ -176,7 +176,9 @@ class Walk:
                 if not blocked.lacks_room:
                     inside &= shapes != shape
             if self.done:
-                inside &= ~np.isin(entries.rows, np.fromiter(self.done, dtype=np.int64))
+                done = np.zeros(len(self._ids), dtype=np.bool_)
+                done[np.fromiter(self.done, dtype=np.int64)] = True
+                inside &= ~done[entries.rows]
             quiet |= inside
             self.board.note_all(np.unique(entries.rows[inside]), self._behind)
             self._quiet_rows += int(inside.sum())
