@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -31,6 +32,7 @@ class Machine:
         self.folder = Path(tempfile.mkdtemp(prefix="two-users-", dir="/tmp"))
         self.folder.chmod(0o755)
         self.state = self.folder / "state"
+        self.proc_mounts = Path("/proc/mounts").read_text().count(" /proc proc ")
         self.conf = self.folder / "slurm.conf"
         self.conf.write_text(CONF)
         passwd, group = Path("/etc/passwd").read_text(), Path("/etc/group").read_text()
@@ -104,6 +106,16 @@ class Machine:
 
         until(reached, lambda: f"job {job} is {seen[-1]}, not {states}")
         return seen[-1]
+
+    def processes(self) -> Sequence[str]:
+        """Command lines of the users' processes; a zombie runs no more, whoever should have reaped it."""
+        uids, found = {str(uid) for uid, _ in USERS.values()}, []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                status = dict(line.split(":", 1) for line in (entry / "status").read_text().splitlines() if ":" in line)
+                if status["Uid"].split()[0] in uids and status["State"].split()[0] not in "ZX":
+                    found.append((entry / "cmdline").read_text())
+        return found
 
     def spool(self) -> Sequence[str]:
         """Folders of runs that there are."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,8 +64,7 @@ def test_a_killed_client_leaves_no_allocation_and_no_process(node: LoginNode) ->
     until(lambda: not node.run("ann", "squeue", "-h").stdout)
     os.kill(command, signal.SIGKILL)  # which has its own life, as beside Slurm's salloc
     ended(begun)
-    pattern = ["pgrep", "-u", "61001", "-f", "cli/thin"]
-    until(lambda: not subprocess.run(pattern, capture_output=True, text=True).stdout)
+    until(lambda: not any("cli/thin" in line for line in node.machine.processes()), node.machine.processes)
 
 
 def test_a_daemon_that_is_started_again_is_waited_for(node: LoginNode) -> None:
