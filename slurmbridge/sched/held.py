@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from slurmbridge.model.job import Job
 from slurmbridge.sched.room import NO_OWNER, Hold
+from slurmbridge.sched.rows import is_among
 
 Table = NDArray[np.void]
 OVERRUN_S = 30.0
@@ -72,8 +73,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         if not len(gone):
             return self
         return Held(
-            nodes=self.nodes[~np.isin(self.nodes["id"], gone)],
-            devices=self.devices[~np.isin(self.devices["id"], gone)],
+            nodes=self.nodes[~is_among(self.nodes["id"], gone)],
+            devices=self.devices[~is_among(self.devices["id"], gone)],
         )
 
     def ending(self, job_ids: set[int]) -> Held:
@@ -83,7 +84,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         leaving = np.fromiter(job_ids, dtype=np.int64)
         tables = [self.nodes.copy(), self.devices.copy()]
         for table in tables:
-            table["end"][np.isin(table["id"], leaving)] = ENDING
+            table["end"][is_among(table["id"], leaving)] = ENDING
         return Held(nodes=tables[0], devices=tables[1])
 
     def joined(self, other: Held) -> Held:

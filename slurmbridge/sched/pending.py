@@ -18,6 +18,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.model.states import Reason
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.eligibility import Blocked, dependency_state, held_by
+from slurmbridge.sched.rows import is_among
 
 Floats = NDArray[np.float64]
 NEVER = -1.0
@@ -89,7 +90,7 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def changed(self, gone: Iterable[int], fresh: Sequence[tuple[Job, int]]) -> Pending:
         """Without the jobs `gone`, and with these (job, group) instead of what was known of them."""
         leaving = np.array([*gone, *(job.job_id for job, _ in fresh)], dtype=np.int64)
-        kept = self.rows[~np.isin(self.rows["id"], leaving)] if len(leaving) else self.rows
+        kept = self.rows[~is_among(self.rows["id"], leaving)] if len(leaving) else self.rows
         if fresh:
             added = np.array([_row(job, group, self.codes) for job, group in fresh], dtype=ROW)
             kept = np.concatenate([kept, added])

@@ -9,6 +9,8 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 _BYTE = 255
+FEW = 8
+"""So many numbers are compared with a column one after the other: `numpy.isin` takes as long for one as for many."""
 
 
 def count_in_rows(table: Bools) -> Ints:
@@ -41,3 +43,13 @@ def least_first(values: NDArray[np.float64], count: int) -> Ints:
         return np.argsort(values, kind="stable")[:count].astype(np.int64)
     some = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
     return some[np.argsort(values[some], kind="stable")[:count]].astype(np.int64)
+
+
+def is_among(column: Ints, some: Ints) -> Bools:
+    """Whether each of a column is one of some numbers."""
+    if len(some) > FEW:
+        return np.isin(column, some)
+    found = np.zeros(len(column), dtype=np.bool_)
+    for each in some.tolist():
+        found |= column == each
+    return found

@@ -17,6 +17,7 @@ from slurmbridge.model.job import Job
 from slurmbridge.sched.columns import Bools, Ints
 from slurmbridge.sched.pools import PoolTree
 from slurmbridge.sched.preemption import CANCEL, REQUEUE, SUSPEND, Rules, is_preemptible
+from slurmbridge.sched.rows import is_among
 from slurmbridge.sched.snapshot import Running, Snapshot
 
 MODES = (None, REQUEUE, CANCEL, SUSPEND)
@@ -84,7 +85,7 @@ def runs_of(snapshot: Snapshot, rules: Rules, pools: tuple[PoolTree, ...], quota
         before, fresh = Runs(key=key), list(snapshot.running.values())
     else:
         fresh = [snapshot.running[job_id] for job_id in changed if job_id in snapshot.running]
-        kept = ~np.isin(before.rows["id"], np.fromiter(changed, dtype=np.int64, count=len(changed)))
+        kept = ~is_among(before.rows["id"], np.fromiter(changed, dtype=np.int64, count=len(changed)))
         before = msgspec.structs.replace(
             before, rows=before.rows[kept], leaves=tuple(leaves[kept] for leaves in before.leaves)
         )

@@ -13,6 +13,7 @@ from slurmbridge.model.states import Reason
 from slurmbridge.sched.columns import Ints
 from slurmbridge.sched.eligibility import Blocked
 from slurmbridge.sched.pending import NEVER, NO_CODE, Floats, Pending
+from slurmbridge.sched.rows import is_among
 
 OPEN = frozenset({Reason.RESOURCES, Reason.PRIORITY})
 """Reasons that pass when others end: of several partitions, one of these is the better news."""
@@ -45,7 +46,7 @@ class Board:
     def note_all(self, rows: Ints, code: int) -> None:
         """The same for many rows, of a code that passes when others end."""
         before = self.found[rows]
-        self.found[rows[~np.isin(before, list(self._open))]] = code
+        self.found[rows[~is_among(before, np.fromiter(self._open, dtype=np.int64))]] = code
 
     def promise(self, row: int, start: float, nodes: tuple[str, ...]) -> None:
         """The start that the job can count on."""
