@@ -60,7 +60,7 @@ def restore(place: Instance, database: str | None, copy: str, now: datetime.date
     finally:
         lock.release()
     text = told(restored)
-    text += f"what was there before: {kept}\n" if kept.exists() else ""
+    text += "".join(f"what was there before: {path}\n" for path in (kept, _own(kept)) if path.exists())
     return text + (f"runs that the copy does not know were ended: {strangers}\n" if strangers else "")
 
 
@@ -88,10 +88,14 @@ def _into_server(place: Place, source: Path, kept: Path) -> Copy:
     restored, identity = places.portable().restore(source, place.url(), work, kept, at_least=at_least)
     places.remember(place, identity)
     if place.path.exists():
-        aside = kept if not kept.exists() else kept.with_name(kept.name + ".own")
-        files.set_aside(place.path, aside)
+        files.set_aside(place.path, _own(kept) if kept.exists() else kept)
         files.remove(place.path)
     return replace(restored, path=place.word)
+
+
+def _own(kept: Path) -> Path:
+    """For the state folder's own records, where a server's are kept, too."""
+    return kept.with_name(kept.name + ".own")
 
 
 def end_strangers(state: str, store: Store) -> int:

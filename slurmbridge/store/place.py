@@ -32,6 +32,8 @@ DATABASE = "state.db"
 NOTE = "database"
 SQLITE = "sqlite"
 SCHEMES = ("postgresql", "postgres")
+SECRETS = frozenset({"password", "sslpassword"})
+"""Parameters of a URL."""
 _LONGEST = 64 * 1024
 
 
@@ -68,12 +70,13 @@ def find(state: str, word: str | None) -> Place:
     note = _read_note(state)
     chosen = word or (note.word if note is not None else SQLITE)
     if chosen != SQLITE and not chosen.startswith("/"):
-        parts = urlsplit(chosen)
+        try:
+            parts = urlsplit(chosen)
+        except ValueError as fault:
+            raise ConfigError(f"--database: {fault}") from fault
         if parts.scheme not in SCHEMES:
-            raise ConfigError(
-                f"--database {chosen.partition('@')[0]}: it is `sqlite`, postgresql://USER@HOST/NAME, or a file with such a URL"
-            )
-        if parts.password is not None or "password" in parse_qs(parts.query):
+            raise ConfigError("--database is `sqlite`, postgresql://USER@HOST/NAME, or a file with such a URL")
+        if parts.password is not None or not SECRETS.isdisjoint(parse_qs(parts.query)):
             raise ConfigError(
                 "--database has a password, which everybody could see: put the URL into a file that only the daemon can read,"
                 " and name that file"

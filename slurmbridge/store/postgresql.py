@@ -19,8 +19,8 @@ from slurmbridge.store.usage import DEFAULT_HALF_LIFE
 class PostgresqlStore(RelationalStore):
     """`store.protocol.Store` in a database of a server. Raises StoreError when it cannot be used, or another daemon has it.
 
-    `url`: as `PostgresqlServer` has it. `lost`: called on the writer's thread, with the reason, when another daemon took the records over. `identity`: that the
-    records must have, else Strange.
+    `url`: as `PostgresqlServer` has it. `lost`: called on the writer's thread, with the reason, when another daemon took the
+    records over. `identity`: that the records must have, else Strange.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class PostgresqlStore(RelationalStore):
         engine = reading_engine(server)
         try:
             if identity and server.identity() != identity:
-                raise Strange(f"{server.name} has other records than those that are looked for")
+                raise Strange(f"{server.name} has other records than those that are looked for, or none")
             make_tables(server)
             self.identity = server.claim()
             super().__init__(engine, server, decay_half_life, lost=lost)

@@ -42,9 +42,11 @@ _DEFAULTS: Mapping[str, Any] = {  # whatever the URL does not say
     "connect_timeout": 5, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
     "tcp_user_timeout": 30_000, "target_session_attrs": "read-write",
 }  # fmt: skip
+_NOT_SYNCHRONOUS = ("off", "local", "remote_write")
 _SERVER_SIDE = ("tcp_keepalives_idle = 10", "tcp_keepalives_interval = 5", "tcp_keepalives_count = 3")
-_PLACES = ("08", "25", "40", "53", "55", "57", "58", "XX")
-"""Classes of SQLSTATE that blame the server, the connection or others: with the same rows it may work later."""
+_OF_ROWS = ("22", "23", "54")
+"""Classes of SQLSTATE that blame what was to be written: data, keys, sizes. Statements are fixed, so all others blame the
+server, the connection, or what somebody changed there: with the same rows it may work later."""
 _ADVICE = {
     "3D": "make it: createdb --encoding=UTF8 --template=template0 --owner=USER NAME",
     "42": "the user must own the database: ALTER DATABASE NAME OWNER TO USER",
@@ -77,13 +79,8 @@ class PostgresqlServer:
         """A first session with the lock, which `connect` gives out. StoreError: why the server will not do."""
         try:
             self._first = self._session(is_new=True)
-            self._first.examine()
         except psycopg.Error as error:
-            self.forget()
             raise StoreError(f"{self.describe(error)}; {advice(error)}") from error
-        except BaseException:
-            self.forget()
-            raise
 
     def claim(self) -> str:
         """The tables are there: this daemon writes from now on. The identity of the records, made when they have none."""
@@ -131,10 +128,12 @@ class PostgresqlServer:
         return f"{self.name}: {_first_line(getattr(error, 'orig', None) or error)}"
 
     def is_of_the_place(self, error: BaseException) -> bool:
-        """Of the server or of the way to it: without an SQLSTATE libpq itself found the connection broken."""
-        if not isinstance(error, psycopg.Error) or isinstance(error, (psycopg.DataError, psycopg.ProgrammingError)):
+        """Of the server or of the way to it."""
+        if not isinstance(error, psycopg.Error):
             return False
-        return error.sqlstate is None or error.sqlstate.startswith(_PLACES)
+        if error.sqlstate is None:  # of the driver itself: a broken connection, or a value that it cannot send
+            return isinstance(error, psycopg.OperationalError)
+        return not error.sqlstate.startswith(_OF_ROWS)
 
     def is_conflict(self, error: BaseException) -> bool:
         return isinstance(error, psycopg.IntegrityError)
@@ -142,17 +141,24 @@ class PostgresqlServer:
     def _given(self) -> dict[str, Any]:
         """What the URL says now. A file that has it and cannot be read is as bad as a server that is away."""
         try:
-            url = self._url if isinstance(self._url, str) else self._url()
+            return dict(psycopg.conninfo.conninfo_to_dict(self._url if isinstance(self._url, str) else self._url()))
         except ConfigError as fault:
             raise psycopg.OperationalError(str(fault)) from fault
-        return dict(psycopg.conninfo.conninfo_to_dict(url))
+        except psycopg.ProgrammingError as fault:
+            raise psycopg.OperationalError(f"its URL cannot be read: {_first_line(fault)}") from fault
 
     def _session(self, *, is_new: bool) -> PostgresqlSession:
         connection = self.connection("daemon")
         try:
             connection.autocommit = True
+            if is_new:
+                doubt = fit(connection, self.name).doubt
+                if doubt:
+                    LOG.warning("event=store.not_durable %s", doubt)
             for setting in _SERVER_SIDE:
                 connection.execute(f"SET {setting}")
+            if _value(connection, "SHOW synchronous_commit") in _NOT_SYNCHRONOUS:
+                connection.execute("SET synchronous_commit = on")
             self._lock(connection, is_new)
             connection.autocommit = False
         except BaseException:
@@ -241,15 +247,6 @@ class PostgresqlSession:
         is_there = self.execute("SELECT to_regclass('marks') IS NOT NULL").fetchall()[0][0]
         return self._mark(IDENTITY) if is_there else ""
 
-    def examine(self) -> None:
-        """StoreError: the server, or the database, is not of the kind that is needed."""
-        about = fit(self._connection, self._name)
-        if about.doubt:
-            LOG.warning("event=store.not_durable %s", about.doubt)
-        if _value(self._connection, "SHOW synchronous_commit") in ("off", "local", "remote_write"):
-            self._connection.execute("SET synchronous_commit = on")
-        self._connection.commit()
-
     def _mark(self, name: str) -> str:
         found = self.execute("SELECT value FROM marks WHERE name = ?", (name,)).fetchone()
         self.commit()
@@ -276,6 +273,9 @@ def fit(connection: psycopg.Connection[Any], name: str) -> Fit:
     encoding = _value(connection, "SHOW server_encoding")
     if encoding != "UTF8":
         raise StoreError(f"{name}: its encoding is {encoding}, and UTF8 is needed; {_ADVICE['3D']}")
+    if _value(connection, "SELECT current_schema()") is None:
+        path = _value(connection, "SHOW search_path")
+        raise StoreError(f"{name}: there is no schema of its search path ({path}); make it: CREATE SCHEMA NAME")
     off = [setting for setting in ("fsync", "full_page_writes") if _value(connection, f"SHOW {setting}") != "on"]
     doubt = f"{name}: {' and '.join(off)} off: a crash of its machine may lose or damage records" if off else ""
     return Fit(release=release, doubt=doubt)

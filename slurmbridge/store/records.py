@@ -117,7 +117,7 @@ def run_row(job: Job, digest: bytes) -> tuple[Any, ...]:
         spec.account,
         spec.qos,
         partition_text(job),
-        spec.name,
+        spec.name.replace("\0", "\ufffd"),  # which PostgreSQL does not take; the record itself has it
         job.state.name,
         job.submit_time,
         ended_at(job),

@@ -95,6 +95,13 @@ class StoreContract:
         put(store, insertion(job(2), blobs=(("aa", b"#!/bin/sh\n"),)))
         assert (store.blob("aa"), store.blob("bb"), store.blob("cc")) == (b"#!/bin/sh\n", b"\0\xff", None)
 
+    def test_a_name_that_no_command_line_could_have_does_not_keep_a_job_from_being_stored(self, store: Store) -> None:
+        odd = job(1, spec_changes={"name": "a\0b\u20ac%s?"})
+        put(store, insertion(odd))
+        assert store.load(0.0).jobs == (odd,)
+        put(store, PutJobs(jobs=(finished(1, spec_changes={"name": odd.spec.name}),)))
+        assert store.load(0.0).jobs[0].is_finished
+
     # changes
 
     def test_putting_a_run_twice_leaves_one(self, store: Store) -> None:

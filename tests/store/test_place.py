@@ -44,13 +44,19 @@ def test_a_folder_with_records_of_its_own_does_not_take_others(tmp_path: Path) -
 
 @pytest.mark.parametrize("word", ["mysql://db/slurm", "records", "accounting_storage/pgsql"], ids=str)
 def test_what_names_no_database_is_refused(word: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="it is `sqlite`, postgresql://USER@HOST/NAME, or a file"):
+    with pytest.raises(ConfigError, match="--database is `sqlite`, postgresql://USER@HOST/NAME, or a file"):
         find(str(tmp_path), word)
 
 
-@pytest.mark.parametrize("word", ["postgresql://a:open-sesame@db/x", "postgres://db/x?user=a&password=open-sesame"])
+@pytest.mark.parametrize(
+    "word",
+    [
+        "postgresql://a:open-sesame@db/x", "postgres://db/x?user=a&password=open-sesame",
+        "postgresql://db/x?sslpassword=open-sesame", "mysql://a:open-sesame@db/x", "postgresql://a:open-sesame@[db/x",
+    ],
+)  # fmt: skip
 def test_a_password_on_the_command_line_is_refused_and_not_repeated(word: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="put the URL into a file") as found:
+    with pytest.raises(ConfigError, match=r"put the URL into a file|--database is `sqlite`|Invalid IPv6") as found:
         find(str(tmp_path), word)
     assert "sesame" not in str(found.value)
 

@@ -93,11 +93,14 @@ def test_writers_and_readers_of_many_threads_do_not_disturb_each_other(url: str)
 def test_a_commit_is_durable_whatever_the_server_is_set_to(server: Server, url: str) -> None:
     server.ask("postgres", f"ALTER ROLE {ROLE} SET synchronous_commit = off")
     try:
+        PostgresqlStore(url).close()
         found = PostgresqlServer(url)
         found.open()
-        session = found.connect()
-        assert session.execute("SHOW synchronous_commit").fetchall() == [("on",)]
-        session.close()
+        found.claim()
+        for _ in range(2):  # the first session, and one after it was lost
+            session = found.connect()
+            assert session.execute("SHOW synchronous_commit").fetchall() == [("on",)]
+            session.close()
     finally:
         server.ask("postgres", f"ALTER ROLE {ROLE} RESET synchronous_commit")
 
@@ -214,6 +217,11 @@ def test_a_database_of_another_encoding_is_refused(server: Server) -> None:
         StoreError, match=r"its encoding is LATIN1, and UTF8 is needed; make it: createdb --encoding=UTF8"
     ):
         PostgresqlStore(server.url("latin"))
+
+
+def test_a_schema_that_is_missing_is_named_with_what_to_do(server: Server) -> None:
+    with pytest.raises(StoreError, match=r"there is no schema of its search path \(missing\); make it: CREATE SCHEMA"):
+        PostgresqlStore(server.url("postgres") + "&options=-csearch_path%3Dmissing")
 
 
 def test_a_user_who_may_not_make_tables_is_told_what_to_do(server: Server, url: str) -> None:

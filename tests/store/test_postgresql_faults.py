@@ -154,6 +154,32 @@ def test_a_store_that_closes_while_the_server_is_away_says_what_was_not_stored(s
     assert len(answers) == 1 and isinstance(answers[0], Exception)
 
 
+def test_what_somebody_changed_at_the_server_loses_nothing(server: Server, url: str) -> None:
+    """No row is to blame for a table that is not there, or may not be written."""
+    store = PostgresqlStore(url)
+    put(store, insertion(job(1)))
+    server.ask(url, "ALTER TABLE runs RENAME TO gone")
+    answers: list[Exception | None] = []
+    assert isinstance(outcome(store, [insertion(job(2))], droppable=True), StoreError)
+    store.write([PutJobs(jobs=(finished(1),))], answers.append)
+    time.sleep(0.3)
+    assert answers == [] and not store.healthy
+    server.ask(url, "ALTER TABLE gone RENAME TO runs")
+    until(lambda: answers == [None])
+    assert store.load(0.0).jobs[0].is_finished
+    store.close()
+
+
+def test_a_submission_that_the_server_cannot_take_fails_alone(url: str) -> None:
+    store = PostgresqlStore(url)
+    put(store, insertion(job(1)))
+    too_long = outcome(store, [insertion(job(2), nonce=os.urandom(40_000).hex())], droppable=True)
+    assert isinstance(too_long, StoreError) and store.healthy
+    put(store, insertion(job(3)))
+    assert [one.job_id for one in store.load(0.0).jobs] == [1, 3]
+    store.close()
+
+
 def test_while_the_server_hangs_everything_waits_and_nothing_is_told(server: Server, url: str) -> None:
     store = PostgresqlStore(url)
     put(store, insertion(job(1)))
