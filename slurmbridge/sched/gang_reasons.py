@@ -17,7 +17,7 @@ from slurmbridge.sched.pod_session import PodSession
 from slurmbridge.sched.pods import Gang, PodTask
 from slurmbridge.sched.queues import RESOURCES, TOLERANCE
 
-Rule = Literal["incomplete", "limit", "quota", "never", "share", "room"]
+Rule = Literal["queue", "incomplete", "limit", "quota", "never", "share", "room"]
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,12 +32,14 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
 def reason(session: PodSession, gang: Gang) -> Reason | None:
     """None: nothing of the gang waits.
 
-    incomplete: fewer tasks exist than the minimum.  limit, quota: of `queue`.  never: no node is large enough even when empty.
-    share: there is no room, and its queue would be above its share, so nobody has to make any.  room: the others that could
-    make room do not suffice.
+    queue: it has queues below it, in which gangs belong.  incomplete: fewer tasks exist than the minimum.  limit, quota: of
+    `queue`.  never: no node is large enough even when empty.  share: there is no room, and its queue would be above its
+    share, so nobody has to make any.  room: the others that could make room do not suffice.
     """
     if not any(task.waits(False) for task in gang.tasks):
         return None
+    if session.tree.children[gang.leaf]:
+        return Reason(rule="queue", queue=session.tree.names[gang.leaf])
     chunk = next_to_start(gang)
     if not chunk:
         return Reason(rule="incomplete")

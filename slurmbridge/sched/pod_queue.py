@@ -27,7 +27,7 @@ def to_start(session: PodSession, gangs: Iterable[Gang], *, virtual: bool = Fals
 
 
 def push(session: PodSession, order: QueueOrder[Gang], gang: Gang, *, virtual: bool = False) -> None:
-    """Put a gang in, if it has a next step."""
+    """Put a gang in, if it has a next step. Only queues without queues below them have gangs of their own."""
     tasks = next_to_start(gang, virtual)
-    if tasks:
+    if tasks and not session.tree.children[gang.leaf]:
         order.push(gang.leaf, key_of(gang), gang, asked(tasks, session.device_mib))

@@ -60,7 +60,8 @@ class VictimPool:
         self.session = session
         self._gangs: dict[int, list[Gang]] = {}
         for gang in session.gangs:
-            if gang.preemptible and any(task.here for task in gang.tasks):
+            own = not session.tree.children[gang.leaf]
+            if own and gang.preemptible and any(task.here for task in gang.tasks):
                 self._gangs.setdefault(gang.leaf, []).append(gang)
         self._entries: dict[int, list[Entry]] = {}
 

@@ -166,3 +166,9 @@ def test_a_task_that_must_wait_makes_its_gang_wait() -> None:
     assert told(world)["g"] == "pipeline@n pipeline@n"
     world = replace(world, jobs=[jobs[0], job("g", "a0", "1", "1", minimum=1)])
     assert told(world)["g"] == "start@n pipeline@n"
+
+
+def test_gangs_belong_in_queues_that_have_none_below() -> None:
+    queues = [queue("d0", gpus=4), queue("a1", "d0", gpus=1)]
+    jobs = [job("astray", "d0", "1"), job("g", "a1", "1")]
+    assert told(case([node("n", 2)], queues, jobs)) == {"astray": "stay_pending", "g": "start@n"}

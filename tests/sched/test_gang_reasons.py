@@ -15,6 +15,7 @@ A, B = queue("a0", gpus=2, limit=3), queue("b1", gpus=2, weight=0)
 
 TABLE: dict[str, tuple[list[JobRow], Reason | None]] = {
     "nothing waits": ([job("w", "a0", "1")], None),
+    "a queue with queues below": ([job("w", "all", "1")], Reason(rule="queue", queue="all")),
     "fewer tasks than the minimum": ([job("w", "a0", "1", minimum=2)], Reason(rule="incomplete")),
     "limit": (
         [job("r", "a0", "2@n"), job("w", "a0", "2")],
