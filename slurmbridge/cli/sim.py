@@ -106,9 +106,17 @@ def decide(file: str, policy: str) -> None:
     with open(file, "rb") as stream:
         data = stream.read()
     try:
-        answers = cases.decide_all(case_file.read(data), PRESETS[policy])
+        given = case_file.read(data)
+        answers = cases.decide_all(given, PRESETS[policy])
     except BridgeError as fault:
         raise click.ClickException(str(fault)) from fault
+    unmet = case_file.with_pod_affinity(given)
+    if unmet:
+        click.echo(
+            f"slurmbridge: note: affinity between pods is not looked at; {len(unmet)} cases ask for it "
+            f"(the first: {unmet[0]})",
+            err=True,
+        )
     click.echo(msgspec.json.format(msgspec.json.encode(answers), indent=1))
 
 

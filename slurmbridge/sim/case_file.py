@@ -70,6 +70,7 @@ class TaskRow(msgspec.Struct, frozen=True, kw_only=True):
     subgroup: str | None = None
     task_priority: int | None = None
     node_affinity: list[str] = []
+    pod_affinity: object = None  # not looked at: who hands in a file is told
     request: RequestRow
 
 
@@ -177,6 +178,11 @@ def read(data: bytes) -> list[Case]:
         if problem:
             raise ConfigError(f"case {case.id}: {problem}")
     return cases
+
+
+def with_pod_affinity(cases: list[Case]) -> list[str]:
+    """Ids of the cases in which a task has a wish that is not looked at."""
+    return [case.id for case in cases if any(task.pod_affinity for job in case.jobs for task in job.tasks)]
 
 
 def tree_of(case: Case) -> QueueTree:

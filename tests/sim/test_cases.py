@@ -87,6 +87,17 @@ def test_decide_prints_every_task_of_every_job(tmp_path: Path) -> None:
     }
 
 
+def test_decide_tells_of_affinity_between_pods_that_is_not_looked_at(tmp_path: Path) -> None:
+    file = tmp_path / "cases.json"
+    file.write_bytes(spoilt("jobs.2.tasks.0.pod_affinity", {"topology_key": "rack"}))
+    result = CliRunner().invoke(sim, ["decide", str(file)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "slurmbridge: note: affinity between pods is not looked at; 1 cases ask for it (the first: case)\n"
+    )
+    assert json.loads(result.stdout)["case"]["w"]["decision"] == "start"
+
+
 def test_decide_tells_where_a_file_is_wrong(tmp_path: Path) -> None:
     file = tmp_path / "cases.json"
     file.write_text("{")
