@@ -30,13 +30,15 @@ def node_sets(
     *,
     by_largest: bool = False,
 ) -> Iterator[tuple[list[PodNode], dict[int, int]]]:
-    """Sets of nodes to try in turn, each with ranks of preference by node index.
+    """Sets of nodes to try in turn, each with ranks of preference by node index; none where the topology is not there.
 
     `placed`: where other tasks of the same gang or group run: a required level keeps the rest beside them.  `by_largest`: see
     `can_hold`.
     """
-    if wish is None or topology is None or (wish.required is None and wish.preferred is None):
+    if wish is None or (wish.required is None and wish.preferred is None):
         yield list(nodes), {}
+        return
+    if topology is None:  # it is gone: nobody can say what is near
         return
     top = -1 if wish.required is None else wish.required
     bottom = top if wish.preferred is None else max(wish.preferred, top)

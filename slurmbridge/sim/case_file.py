@@ -1,8 +1,8 @@
 """What does a file of scheduling cases say? Its records, read strictly; how a case becomes the objects of a pass.
 
 A case is a small cluster with queues and gangs, and how many rounds of which actions to run. Fields that only say what is
-expected are not read here. Clusters lose things: a queue, parent or node that is named but not there is no error; what hangs
-on it stays as it is.
+expected are not read here. Clusters lose things: a queue, parent, node, topology or level that is named but not there is no
+error; what hangs on it stays as it is.
 """
 
 from __future__ import annotations
@@ -216,7 +216,6 @@ def tree_of(case: Case) -> QueueTree:
 
 def _problem(case: Case) -> str | None:
     """What does not hang together."""
-    levels = {topology.name: topology.levels for topology in case.topologies}
     for what, names in (("node", [node.name for node in case.nodes]), ("queue", [row.name for row in case.queues]),
                         ("job", [job.name for job in case.jobs])):  # fmt: skip
         twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
@@ -227,9 +226,6 @@ def _problem(case: Case) -> str | None:
     except ValueError as fault:
         return str(fault)
     for job in case.jobs:
-        problem = _group_problem(job.root, levels) if job.root else None
-        if problem:
-            return f"job {job.name}: {problem}"
         for task in job.tasks:
             if task.state not in STATES:
                 return f"task {task.id}: state {task.state} is not known"
@@ -240,15 +236,3 @@ def _problem(case: Case) -> str | None:
             if task.request.devices < 0 or task.request.gpus < 0:
                 return f"task {task.id}: a negative number of devices"
     return None
-
-
-def _group_problem(group: GroupRow, levels: dict[str, list[str]]) -> str | None:
-    for wish in [group.topology, *(pods.topology for pods in group.pod_sets)]:
-        if wish is None:
-            continue
-        if wish.topology not in levels:
-            return f"topology {wish.topology} is not known"
-        for level in (wish.required_level, wish.preferred_level):
-            if level is not None and level not in levels[wish.topology]:
-                return f"topology {wish.topology} has no level {level}"
-    return next((problem for inner in group.groups if (problem := _group_problem(inner, levels))), None)

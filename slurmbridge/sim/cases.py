@@ -137,12 +137,13 @@ def _group(row: GroupRow, levels: dict[str, list[str]]) -> PodGroup:
 def _wish(row: WishRow | None, levels: dict[str, list[str]]) -> Wish | None:
     if row is None:
         return None
-    known = levels[row.topology]
-    return Wish(
-        topology=row.topology,
-        required=None if row.required_level is None else known.index(row.required_level),
-        preferred=None if row.preferred_level is None else known.index(row.preferred_level),
-    )
+    known = levels.get(row.topology, [])
+
+    def level(name: str | None) -> int | None:
+        """Deeper than all levels where it is none of them: no domain is."""
+        return None if name is None else known.index(name) if name in known else len(known)
+
+    return Wish(topology=row.topology, required=level(row.required_level), preferred=level(row.preferred_level))
 
 
 def _ask(row: RequestRow) -> Ask:

@@ -149,6 +149,24 @@ def test_a_node_without_the_label_is_in_no_domain() -> None:
     assert told(world)["g"] == "start@n start@m start@m"
 
 
+@pytest.mark.parametrize(
+    ("topology", "required", "preferred", "decision"),
+    [
+        ("gone", "rack", None, "stay_pending"),
+        ("gone", None, "rack", "stay_pending"),
+        ("tree", "block", None, "stay_pending"),
+        ("tree", "rack", "block", "start"),
+    ],
+)
+def test_what_wishes_for_a_topology_or_level_that_is_gone_waits(
+    topology: str, required: str | None, preferred: str | None, decision: str
+) -> None:
+    wish = WishRow(topology=topology, required_level=required, preferred_level=preferred)
+    jobs = [job("g", "a0", "1", "1", wish=wish), job("other", "a0", "1")]
+    found = told(case([node("n", 3, rack="r")], [queue("a0", gpus=4)], jobs, "allocate", levels=("rack",)))
+    assert (found["g"].split("@")[0].split()[0], found["other"]) == (decision, "start@n")
+
+
 def test_what_comes_later_stays_in_the_domain_of_what_runs() -> None:
     jobs: list[JobRow] = [job("g", "a0", "1@n", "1", minimum=1, wish=RACK)]
     world = case(
