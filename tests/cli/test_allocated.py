@@ -29,7 +29,7 @@ def says_nothing(peer: Peer) -> bool:
 
 @pytest.mark.parametrize("is_done", [True, False], ids=["done-before", "runs-on"])
 def test_what_came_of_an_allocation_is_told_when_it_is_handed_over_anew(run: Run, folder: Path, is_done: bool) -> None:
-    script = "touch begun; until [ -e go ]; do sleep 0.02; done; touch ended; exit 6"
+    script = "touch begun; while [ -e begun -a ! -e go ]; do sleep 0.02; done; touch ended; exit 6"
 
     def first(peer: Peer) -> None:
         hand_over(peer, script)
@@ -59,7 +59,7 @@ def test_an_allocation_that_ended_meanwhile_is_told_of_and_its_command_ends_as_a
     run: Run, folder: Path, kill: int, code: int
 ) -> None:
     def first(peer: Peer) -> None:
-        hand_over(peer, "touch begun; until [ -e go ]; do sleep 0.02; done; exit 7", kill)
+        hand_over(peer, "touch begun; while [ -e begun -a ! -e go ]; do sleep 0.02; done; exit 7", kill)
         until((folder / "begun").exists)
 
     def second(peer: Peer) -> None:
@@ -74,7 +74,7 @@ def test_an_allocation_that_ended_meanwhile_is_told_of_and_its_command_ends_as_a
 
 
 def test_a_signal_that_comes_while_nobody_listens_is_told_later(run: Run, folder: Path) -> None:
-    script = "echo $PPID >pid; mv pid begun; until [ -e go ]; do sleep 0.02; done"
+    script = "echo $PPID >pid; mv pid begun; while [ -e begun -a ! -e go ]; do sleep 0.02; done"
 
     def first(peer: Peer) -> None:
         hand_over(peer, script)

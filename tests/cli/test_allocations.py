@@ -31,8 +31,8 @@ def words(text: str) -> list[str]:
 
 
 def waits_for(name: str) -> str:
-    """A line of shell that says that it has begun, and goes on when it is let."""
-    return f"touch {name}.begun; until [ -e {name}.go ]; do sleep 0.05; done"
+    """A line of shell that says that it has begun, and goes on when it is let or its folder is gone."""
+    return f"touch {name}.begun; while [ -e {name}.begun -a ! -e {name}.go ]; do sleep 0.05; done"
 
 
 def has_begun(daemon: Daemon, name: str) -> None:

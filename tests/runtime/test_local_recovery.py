@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import pathlib
 import signal
@@ -96,17 +95,22 @@ def test_a_run_is_proved_gone_where_nobody_reaps_orphans(state: pathlib.Path) ->
         await bench.pass_time(5, lambda: any(isinstance(report, Lost) for report in bench.reports))
         assert not runs_forever()
 
+    before = children()
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     try:
         die_after(state, f"#!/bin/sh\n{FOREVER} &\n{FOREVER}\n", reports=1)
         until(runs_forever)
         os.kill(supervisor_of(state), signal.SIGKILL)
         use(state, rule)
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, 0):
-                pass
+        until(lambda: not [pid for pid in children() - before if os.waitpid(pid, os.WNOHANG)[0] == 0], children)
     finally:
         kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 0)
+
+
+def children() -> set[int]:
+    """Of this process, zombies as well."""
+    lists = pathlib.Path("/proc/self/task").glob("*/children")
+    return {int(pid) for each in lists for pid in each.read_text().split()}
 
 
 def test_a_killed_rank_fails_the_whole_run(state: pathlib.Path) -> None:
