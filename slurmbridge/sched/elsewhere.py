@@ -18,6 +18,9 @@ from slurmbridge.sched.place import Placement
 from slurmbridge.sched.snapshot import PartitionView, Running, Waiting
 from slurmbridge.sched.walk import Walk
 
+_Kind = tuple[Hashable, float]
+"""What a run asks for and where, and the minutes of its limit."""
+
 
 class Elsewhere:
     """One cycle's answers."""
@@ -26,7 +29,7 @@ class Elsewhere:
         self._walk, self._session, self._known = walk, walk.session, walk.memo.again
         snapshot = walk.snapshot
         self._by_who = bool(self._session.counts_limits or self._session.finder.owned or snapshot.reservations)
-        self._has_place: dict[Hashable, bool] = {}  # by kind
+        self._has_place: dict[_Kind, bool] = {}
 
     def place_of(self, running: Running) -> tuple[Waiting, PartitionView, Placement] | None:
         """Where a run could begin again now, beside what it has."""
@@ -49,27 +52,38 @@ class Elsewhere:
         """Of these places of victims, those that could begin again elsewhere, as far as that is known now."""
         runs = [victims.running(place) for place in some.tolist()]
         kinds = [self._kind(running) for running in runs]
-        for kind, running in sorted(dict(zip(kinds, runs, strict=True)).items(), key=lambda each: _limit(each[1])):
+        alike: dict[Hashable, dict[float, tuple[_Kind, Running]]] = {}
+        for kind, running in zip(kinds, runs, strict=True):
             if kind not in self._has_place:
-                self._has_place[kind] = self.place_of(running) is not None
+                alike.setdefault(kind[0], {}).setdefault(kind[1], (kind, running))
+        for by_limit in alike.values():
+            self._learn([by_limit[limit] for limit in sorted(by_limit)])
         has = self._has_place
         return some[np.array([has[kind] for kind in kinds], dtype=np.bool_)]
 
-    def _kind(self, running: Running) -> Hashable:
+    def _learn(self, kinds: list[tuple[_Kind, Running]]) -> None:
+        """Of kinds that differ in how long they run, the shortest first: who has no place for a while has none for longer."""
+        low, high = 0, len(kinds)  # below `low` all have one, from `high` on nobody
+        at = 0
+        while low < high:
+            if self.place_of(kinds[at][1]) is None:
+                high = at
+            else:
+                low = at + 1
+            at = high - 1 if low == 1 else (low + high) // 2  # mostly all are alike
+        for place, (kind, _) in enumerate(kinds):
+            self._has_place[kind] = place < low
+
+    def _kind(self, running: Running) -> _Kind:
         """Equal for runs that have the same answer."""
         job = running.job
         spec = job.spec
         known = self._known.get(job.job_id)
         if known is None or known[0] is not spec:
             shape = self._walk.snapshot.shapes.of(spec)
-            known = self._known[job.job_id] = (
-                spec,
-                (shape.number, spec.partitions, spec.time_limit, spec.time_min, spec.deadline),
-            )
-        return (known[1], spec.uid, spec.assoc_id, spec.qos) if self._by_who else known[1]
-
-
-def _limit(running: Running) -> float:
-    """Shorter ones first: who finds no room for a while finds none for longer."""
-    limit = running.job.spec.time_limit
-    return math.inf if limit is None else limit
+            likes = shape.number, spec.partitions, spec.time_min, spec.deadline
+            limit = math.inf if spec.time_limit is None else float(spec.time_limit)
+            known = self._known[job.job_id] = spec, (likes, limit)
+        if self._by_who:
+            return (known[1][0], spec.uid, spec.assoc_id, spec.qos), known[1][1]
+        return known[1]

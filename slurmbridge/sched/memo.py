@@ -6,7 +6,7 @@ empty memo gives the same answer, only later.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 import msgspec
 import numpy as np
@@ -40,7 +40,7 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     fates: dict[tuple[int, int], Fate] = {}  # (group, partition)
     alones: Alones = {}  # (shape, partition)
     again: dict[
-        int, tuple[JobSpec, tuple[object, ...]]
+        int, tuple[JobSpec, tuple[Hashable, float]]
     ] = {}  # run -> what it is like when it begins again: see `elsewhere`
     portions: dict[tuple[int, int], Portions | None] = {}  # (shape, partition)
     pairs: Pairs = Pairs.none()

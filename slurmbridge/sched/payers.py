@@ -54,6 +54,7 @@ class Payers:
         self._quota = quota + TOLERANCE
         self._bounds: list[list[float]] = self._bound.T.tolist()  # the same by queue
         self._quotas: list[list[float]] = self._quota.T.tolist()
+        self._spare, self._spare_of_quota = _beyond(self._held, self._bound), _beyond(self._held, self._quota)
         self._above: list[int] = (_BITS @ (self._held > self._bound)).tolist()  # by queue: bits of resources
         self._over: list[int] = (_BITS @ (self._held > self._quota)).tolist()
         self._known: dict[int, dict[tuple[int, int], bool]] = {}  # by the parent of a queue: see `_gives`
@@ -64,6 +65,7 @@ class Payers:
         self._least, self._has_runs = least, np.isfinite(least[0])
         self._known.clear()
         self._below: dict[int, list[int]] = {}
+        self._places: dict[int, Ints] = {}
         for leaf in np.flatnonzero(self._has_runs).tolist():
             for queue in self._tree.paths[leaf]:
                 self._below.setdefault(queue, []).append(leaf)
@@ -78,6 +80,11 @@ class Payers:
         tree, rows = self._tree, self._market.ledger.allocated
         for queue in tree.paths[leaf]:
             self._held[:, queue] = held = rows[queue]
+            for table, due in ((self._spare, self._bounds[queue]), (self._spare_of_quota, self._quotas[queue])):
+                table[:, queue] = [
+                    math.inf if most == math.inf else has - (most - TOLERANCE)
+                    for has, most in zip(held, due, strict=True)
+                ]
             self._above[queue], self._over[queue] = (
                 _bits_above(held, self._bounds[queue]),
                 _bits_above(held, self._quotas[queue]),
@@ -92,11 +99,15 @@ class Payers:
             inside = self._inside(queue, ask)
             giving = self._giving(queue, wanted, inside)
             for sibling in self._not_barred(queue, ask, giving) if giving else ():
-                bounded = self._bounded(sibling, wanted & ~inside)
-                for other in self._below[sibling]:
-                    places = runs.of_leaf(other)
-                    found.append(self._leaving_quota(places, sibling, bounded, runs) if bounded else places)
+                bounded, places = self._bounded(sibling, wanted & ~inside), self._places_below(sibling, runs)
+                found.append(self._leaving_quota(places, sibling, bounded, runs) if bounded else places)
         return runs.together(found) if found else _NONE
+
+    def _places_below(self, queue: int, runs: Takeable) -> Ints:
+        found = self._places.get(queue)
+        if found is None:
+            found = self._places[queue] = runs.together([runs.of_leaf(leaf) for leaf in self._below[queue]])
+        return found
 
     def _bounded(self, queue: int, resources: int) -> list[int]:
         """Of these resources (bits), those of which a queue has a quota."""
@@ -118,18 +129,15 @@ class Payers:
         if len(leaves) <= FEW:
             pieces = zip(leaves.tolist(), charges.tolist(), strict=True)
             return np.array([self._leaves_enough(leaf, ask, *each) for each in pieces], dtype=np.bool_)
-        mine, theirs = (column[leaves] for column in self._partings.of(leaf))
+        mine, theirs = self._partings.of(leaf)
+        asked = np.array(ask).reshape(3, 1)
+        inside = (self._held + asked <= self._quota)[:, mine]
+        least = np.where(asked > 0, asked - TOLERANCE, math.inf)
         kept = np.ones(len(leaves), dtype=np.bool_)
-        for resource in range(3):
-            if ask[resource] <= 0:
-                continue
-            held, lost = self._held[resource], charges[:, resource]
-            inside = held[mine] + ask[resource] <= self._quota[resource][mine]
-            for queues in (leaves, theirs):
-                due = np.where(inside, self._quota[resource][queues], self._bound[resource][queues]) - TOLERANCE
-                spare = held[queues] - np.where(np.isinf(due), 0.0, due)
-                more = np.maximum(lost - spare, 0.0) - np.maximum(-spare, 0.0)
-                kept &= np.isinf(due) | (more < ask[resource] - TOLERANCE)
+        for queues in (slice(None), theirs):  # by leaf, what it and the queue that parts there have beyond their due
+            spare = np.where(inside, self._spare_of_quota[:, queues], self._spare[:, queues])[:, leaves]
+            lacks = np.maximum(charges.T - spare, 0.0) - np.maximum(-spare, 0.0)
+            kept &= (lacks < least).all(axis=0)
         return kept
 
     def _leaves_enough(self, leaf: int, ask: Vector, payer: int, lost: Sequence[float]) -> bool:
@@ -229,6 +237,12 @@ class Payers:
 def _wanted(ask: Vector) -> int:
     """Bits of resources that are asked for."""
     return (ask[0] > 0) + 2 * (ask[1] > 0) + 4 * (ask[2] > 0)
+
+
+def _beyond(held: Floats, due: Floats) -> Floats:
+    """What is held beyond a due with its tolerance; inf where nothing bounds it."""
+    spare: Floats = np.where(np.isinf(due), math.inf, held - np.where(np.isinf(due), 0.0, due - TOLERANCE))
+    return spare
 
 
 def _bits_above(held: Sequence[float], bounds: Sequence[float]) -> int:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from slurmbridge.cli.bench.cycles import Planned
 from slurmbridge.model.cluster import ClusterConfig, Node, Partition, Pool, Scheduling
-from slurmbridge.model.job import GpuScope
+from slurmbridge.model.job import GpuScope, Job
 from slurmbridge.model.plan import Delta, Plan
 from slurmbridge.model.request import Exclusive, Memory, MemoryPer
 from slurmbridge.model.states import NodeFlag
@@ -32,13 +33,31 @@ SIZE = Size(nodes=12, gpus_per_node=8, queues=8, pending=80, running=40)
 
 
 class Twice(Planned):
-    """Every cycle once more with an empty memo."""
+    """Every cycle once more with an empty memo. `retold`: so many runs are told anew each time, with other limits."""
+
+    retold = 0
 
     def plan(self) -> Plan:
-        expected, _ = plan_cycle(self.snapshot, self.world.config, self.now, Memo.empty())
-        found = super().plan()
+        expected, _ = plan_cycle(self.snapshot, self.snapshot.config, self.now, Memo.empty())
+        found, self.memo = plan_cycle(self.snapshot, self.snapshot.config, self.now, self.memo)
         assert found == expected
         return found
+
+    def _delta(self, jobs: Sequence[Job], gone: Sequence[int] = (), nodes: Sequence[Node] = ()) -> Delta:
+        known = {job.job_id for job in jobs}.union(gone)
+        runs = [each.job for job_id, each in sorted(self.snapshot.running.items()) if job_id not in known]
+        again = []
+        for run in self._draw.sample(runs, min(self.retold, len(runs))):
+            limit = self._draw.choice((5, 60, 2880))
+            end = None if run.start_time is None else run.start_time + 60.0 * limit
+            again.append(replace(run, spec=replace(run.spec, time_limit=limit), time_limit_end=end))
+        return super()._delta([*jobs, *again], gone, nodes)
+
+    def configured(self, **changes: object) -> None:
+        """Another configuration comes."""
+        config = replace(self.snapshot.config, **changes)
+        self.snapshot = self.snapshot.apply(Delta(version=self.snapshot.version + 1, config=config))
+        self.plan()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
@@ -47,6 +66,32 @@ def test_a_plan_is_the_same_with_an_empty_memo_while_jobs_and_nodes_change(scena
     planned.full()
     for _ in range(4):
         planned.changed(0.1)
+        planned.settle(1)
+
+
+CONFIGURED: list[dict[str, object]] = [
+    {"accounting_tres": ("gres/gpu", "gres/gpu:h100")},  # other TRES of whoever starts
+    {"select_type_parameters": frozenset({"CR_CORE"})},  # other amounts
+    {"select_type_parameters": frozenset({"CR_CPU_MEMORY"}), "preempt_type": "preempt/none"},
+]
+STEPS = st.lists(
+    st.tuples(st.sampled_from([0.02, 0.1, 0.4]), st.sampled_from([0, 0, 3]), st.none() | st.sampled_from(CONFIGURED)),
+    max_size=5,
+)
+
+
+@settings(max_examples=40)
+@given(scenario=st.sampled_from(SCENARIOS), seed=st.integers(1, 10_000), steps=STEPS)
+def test_a_plan_is_the_same_with_an_empty_memo_whatever_world_changes_how(
+    scenario: str, seed: int, steps: list[tuple[float, int, dict[str, object] | None]]
+) -> None:
+    planned = Twice(build(replace(SIZE, running=seed % 50), scenario, seed))
+    planned.full()
+    for part, retold, configured in steps:
+        planned.retold = retold
+        planned.changed(part)
+        if configured is not None:
+            planned.configured(**configured)
         planned.settle(1)
 
 
