@@ -37,10 +37,9 @@ ALL = -1
 """Instead of a pool's number: all nodes."""
 MOST = 4096
 """Jobs that room is sought for in one cycle."""
-SERVED, PART_SERVED = 256, 4
+SERVED, PART_SERVED = 256, 10
 """Jobs that room is made for in one cycle, or runs ended for them: others see what came of it first. What ends calls for
-the next cycle. Where there are more nodes than that four times over a quarter of them, so that a cluster of any size settles in as
-many cycles."""
+the next cycle. Of large clusters as many as a tenth of their nodes, so that they settle in as many cycles whatever their size."""
 MISSES = 8
 """A queue for whose first kinds of jobs so many searches found nothing is not looked at further in a cycle."""
 CONSOLIDATION_VICTIMS = 16

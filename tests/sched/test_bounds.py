@@ -12,7 +12,7 @@ GANG = 64
 """Runs that end for one gang are ended all together."""
 
 
-@pytest.mark.parametrize("nodes", [800, 1400])
+@pytest.mark.parametrize("nodes", [800, 3200])
 def test_a_cycle_ends_as_large_a_part_of_a_large_cluster(nodes: int) -> None:
     size = Size(nodes=nodes, gpus_per_node=1, queues=10, pending=2 * nodes, running=nodes)
     plan = Planned(build(size, "reclaim")).full().plan
