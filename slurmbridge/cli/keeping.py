@@ -21,6 +21,7 @@ from slurmbridge.errors import BridgeError
 from slurmbridge.runtime.local import found as local
 from slurmbridge.runtime.protocol import RunKey
 from slurmbridge.store import backup as files
+from slurmbridge.store import moving
 from slurmbridge.store import place as places
 from slurmbridge.store.backup import Copy
 from slurmbridge.store.place import DATABASE, Place
@@ -51,7 +52,7 @@ def restore(place: Instance, database: str | None, copy: str, now: datetime.date
     lock.take()
     try:
         kept = found.path.with_name(f"{DATABASE}.before-{now:%Y%m%dT%H%M%S}")
-        restored = (_into_file if found.is_sqlite else _into_server)(found, source, kept)
+        restored = (_into_file if found.is_sqlite else moving.into_server)(found, source, kept)
         opened = places.open_store(places.find(place.state, found.word))
         try:
             strangers = end_strangers(place.state, opened)
@@ -60,7 +61,7 @@ def restore(place: Instance, database: str | None, copy: str, now: datetime.date
     finally:
         lock.release()
     text = told(restored)
-    text += "".join(f"what was there before: {path}\n" for path in (kept, _own(kept)) if path.exists())
+    text += "".join(f"what was there before: {path}\n" for path in (kept, moving.own(kept)) if path.exists())
     return text + (f"runs that the copy does not know were ended: {strangers}\n" if strangers else "")
 
 
@@ -79,23 +80,6 @@ def _known_ids(place: Place) -> int:
         return places.portable().next_job_id(replace(place, word=place.note.word).url())
     except BridgeError:
         return 0
-
-
-def _into_server(place: Place, source: Path, kept: Path) -> Copy:
-    """To PostgreSQL; a file that had the records until now is set aside."""
-    work = place.path.with_name(DATABASE + ".restored")
-    at_least = files.last_of(place.path)
-    restored, identity = places.portable().restore(source, place.url(), work, kept, at_least=at_least)
-    places.remember(place, identity)
-    if place.path.exists():
-        files.set_aside(place.path, _own(kept) if kept.exists() else kept)
-        files.remove(place.path)
-    return replace(restored, path=place.word)
-
-
-def _own(kept: Path) -> Path:
-    """For the state folder's own records, where a server's are kept, too."""
-    return kept.with_name(kept.name + ".own")
 
 
 def end_strangers(state: str, store: Store) -> int:

@@ -87,7 +87,8 @@ def find(state: str, word: str | None) -> Place:
 def open_store(
     place: Place, *, decay_half_life: float = DEFAULT_HALF_LIFE, lost: Callable[[str], None] = lambda reason: None
 ) -> RelationalStore:
-    """The store there; for a server the state folder's note is written. `lost`: as `PostgresqlStore` has it.
+    """The store there; for a server the state folder's note is written, and records of its own are taken along to one that
+    has none. The caller has the state folder's lock. `lost`: as `PostgresqlStore` has it.
 
     StoreError: why it cannot be had, or that these are not the state folder's records.
     """
@@ -99,10 +100,7 @@ def open_store(
             )
         return SqliteStore(place.path, decay_half_life=decay_half_life)
     if place.note is None and place.path.exists():
-        raise StoreError(
-            f"the state folder {place.state} has records of its own in {DATABASE}: take them along with `slurmbridge backup"
-            " FILE` and `slurmbridge restore --database ... FILE`, or move that file away"
-        )
+        place = _driven("slurmbridge.store.moving").take_along(place)
     driven = _driven("slurmbridge.store.postgresql")
     identity = place.note.identity if place.note is not None else ""
     try:
@@ -125,7 +123,9 @@ class Portable(Protocol):
     """`store.portable`, which needs a driver."""
 
     def save(self, url: str, target: Path) -> Copy: ...
-    def restore(self, copy: Path, url: str, work: Path, kept: Path, *, at_least: int = 0) -> tuple[Copy, str]: ...
+    def restore(
+        self, copy: Path, url: str, work: Path, kept: Path, *, at_least: int = 0, only_new: bool = False
+    ) -> tuple[Copy, str]: ...
     def next_job_id(self, url: str) -> int: ...
     def examine(self, url: str) -> tuple[str, str]: ...
 

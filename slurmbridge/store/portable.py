@@ -18,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from slurmbridge.errors import StoreError
 from slurmbridge.store import backup, postgresql, schema, tables
 from slurmbridge.store.backup import Copy
+from slurmbridge.store.dialect import Strange
 from slurmbridge.store.postgresql_server import PostgresqlServer, advice, fit, holder
 from slurmbridge.store.sqlite_file import open_engine
 from slurmbridge.store.writes import IDENTITY, NEXT_JOB_ID, WRITER
@@ -41,16 +42,21 @@ def save(url: str, target: Path) -> Copy:
     return backup.sound(target)
 
 
-def restore(copy: Path, url: str, work: Path, kept: Path, *, at_least: int = 0) -> tuple[Copy, str]:
+def restore(
+    copy: Path, url: str, work: Path, kept: Path, *, at_least: int = 0, only_new: bool = False
+) -> tuple[Copy, str]:
     """Put `copy` in the place of the server's records, which are kept in `kept` when there are any; with the identity that
     they have from now on. No daemon may have them: StoreError.
 
-    `work`: a file to work with, beside which there is room. `at_least`: the next job id, if not later.
+    `work`: a file to work with, beside which there is room. `at_least`: the next job id, if not later. `only_new`: Strange
+    where a daemon has ever had records there.
     """
     found = backup.examine(copy)
     server = PostgresqlServer(url)
     server.open()
     try:
+        if only_new and server.identity():
+            raise Strange(f"{server.name} has records already")
         postgresql.make_tables(server)
         following = max(found.next_job_id, at_least, next_job_id(url))
         if _has_runs(server):

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from slurmbridge.cli import throwaway
+from slurmbridge.errors import BridgeError
 from tests.store.postgresql import Server, running
 
 pytestmark = pytest.mark.processes
@@ -62,12 +63,10 @@ def test_records_go_to_a_server_and_back_under_a_job_that_runs(
     assert len(before) == 2
 
     assert bridge(daemon, "down").returncode == 0
-    assert bridge(daemon, "backup", str(tmp_path / "there.db")).returncode == 0
-    moved = bridge(daemon, "restore", str(tmp_path / "there.db"), f"--database={url}")
-    assert moved.returncode == 0, moved.stderr
-    assert f"{url}: 2 job records, next job id {waits + 1}" in moved.stdout
-    assert not (state / "state.db").exists() and list(state.glob("state.db.before-*")), "what was there is kept aside"
+    daemon.database = url
     daemon.up()
+    daemon.database = ""  # it is remembered
+    assert not (state / "state.db").exists() and list(state.glob("state.db.before-*")), "what was there is kept aside"
     assert sorted(daemon.run(SACCT).stdout.splitlines()) == before
     assert daemon.run(["squeue", "-h", "-o", "%T", "-j", str(long)]).stdout == "RUNNING\n"
     assert "physics" in daemon.run(["sacctmgr", "-n", "-P", "show", "account", "format=account"]).stdout
@@ -76,9 +75,9 @@ def test_records_go_to_a_server_and_back_under_a_job_that_runs(
     examined = bridge(daemon, "doctor").stdout
     assert f"records: PostgreSQL postgres at {server.folder} port 5432, release " in examined
 
-    while_up = bridge(daemon, "restore", str(tmp_path / "there.db"))
-    assert while_up.returncode == 1 and "another daemon uses the state folder" in while_up.stderr
     assert bridge(daemon, "backup", str(tmp_path / "back.db")).returncode == 0
+    while_up = bridge(daemon, "restore", str(tmp_path / "back.db"))
+    assert while_up.returncode == 1 and "another daemon uses the state folder" in while_up.stderr
     gone = submit(daemon, "-J", "after", "--wrap", "true")
     assert bridge(daemon, "down").returncode == 0
     back = bridge(daemon, "restore", str(tmp_path / "back.db"), "--database=sqlite")
@@ -87,7 +86,17 @@ def test_records_go_to_a_server_and_back_under_a_job_that_runs(
     daemon.up()
     assert listed(daemon) == [str(long), str(waits), str(more)]
     assert daemon.run(["squeue", "-h", "-o", "%T", "-j", str(long)]).stdout == "RUNNING\n"
-    assert submit(daemon, "--wrap", "true") > gone, "no id is given out twice"
+    last = submit(daemon, "--wrap", "true")
+    assert last > gone, "no id is given out twice"
+
+    assert bridge(daemon, "down").returncode == 0
+    daemon.database = url
+    with pytest.raises(BridgeError, match="has records already, and the state folder"):
+        daemon.up()
+    over = bridge(daemon, "restore", str(tmp_path / "back.db"), f"--database={url}")
+    assert over.returncode == 0 and over.stdout.count("what was there before: ") == 2, over.stdout + over.stderr
+    daemon.up()
+    assert submit(daemon, "--wrap", "true") > last
 
 
 def test_a_restored_server_is_as_at_the_backup_and_what_was_there_is_kept(

@@ -36,12 +36,6 @@ def test_a_folder_whose_records_are_elsewhere_never_begins_with_none(tmp_path: P
     assert not (tmp_path / "state.db").exists()
 
 
-def test_a_folder_with_records_of_its_own_does_not_take_others(tmp_path: Path) -> None:
-    open_store(find(str(tmp_path), None)).close()
-    with pytest.raises(StoreError, match="take them along with `slurmbridge backup"):
-        open_store(find(str(tmp_path), URL))
-
-
 @pytest.mark.parametrize("word", ["mysql://db/slurm", "records", "accounting_storage/pgsql"], ids=str)
 def test_what_names_no_database_is_refused(word: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="--database is `sqlite`, postgresql://USER@HOST/NAME, or a file"):

@@ -15,6 +15,7 @@ from slurmbridge.model.accounts import Account, Accounting, Transaction
 from slurmbridge.model.cluster import Node, NodeConf
 from slurmbridge.model.states import NodeFlag
 from slurmbridge.store import backup, portable, postgresql_server
+from slurmbridge.store.place import find, open_store
 from slurmbridge.store.postgresql import PostgresqlStore
 from slurmbridge.store.protocol import PutAccounting, PutMark, PutNodes, PutSteps, Store
 from slurmbridge.store.sqlite import SqliteStore
@@ -82,6 +83,35 @@ def test_records_go_from_sqlite_to_a_server_and_back(url: str, tmp_path: Path) -
     assert everything(second) == expected
     go_on(second)
     second.close()
+
+
+def test_a_daemon_that_is_told_of_an_empty_server_takes_its_records_along(url: str, tmp_path: Path) -> None:
+    store: Store = open_store(find(str(tmp_path), None))
+    fill(store)
+    expected = everything(store)
+    store.close()
+    moved = open_store(find(str(tmp_path), url))
+    assert everything(moved) == expected
+    moved.close()
+    (kept,) = tmp_path.glob("state.db*")
+    assert ".before-" in kept.name and backup.examine(kept).runs == 2
+    again = open_store(find(str(tmp_path), None))
+    assert everything(again) == expected
+    again.close()
+
+
+def test_two_sets_of_records_are_never_mixed(url: str, tmp_path: Path) -> None:
+    PostgresqlStore(url).close()  # another daemon's, though it has no job
+    store: Store = open_store(find(str(tmp_path), None))
+    fill(store)
+    expected = everything(store)
+    store.close()
+    with pytest.raises(StoreError, match=r"has records already, and the state folder .* has some of its own"):
+        open_store(find(str(tmp_path), url))
+    assert not (tmp_path / "database").exists() and not list(tmp_path.glob("*before*"))
+    store = open_store(find(str(tmp_path), None))
+    assert everything(store) == expected
+    store.close()
 
 
 def test_a_backup_of_a_server_holds_what_was_committed_before_it_and_nothing_half(url: str, tmp_path: Path) -> None:
