@@ -115,7 +115,7 @@ class Without(NamedTuple):
 
     def reaching(self, floor: Sequence[int], open_nodes: Bools) -> Without:
         """Those of the open nodes that could have what `floor` asks; some of them may turn out not to."""
-        able = np.flatnonzero(open_nodes[self.rows] & _meeting(floor, self.free))
+        able = (open_nodes[self.rows] & _meeting(floor, self.free)).nonzero()[0]
         return Without(self.rows[able], self.free, self.cheapest[able])
 
 
@@ -180,6 +180,7 @@ class Victims:
         self._memory = np.where(stays[self._of], 0, nodes["memory"][kept]).astype(np.float64)
         self._first = np.searchsorted(self._of, np.arange(len(chosen) + 1))
         self._count = np.diff(self._first)
+        self._one_each = bool((self._count == 1).all())
         mine = np.flatnonzero(device_of >= 0)
         mine = mine[~stays[device_of[mine]]]
         self._device_of, self._device_milli = device_of[mine], devices["milli"][mine]
@@ -203,7 +204,7 @@ class Victims:
         if len(some) == 1:
             return some[0]
         places = np.concatenate(some)
-        return places[np.argsort(self._rank[places])]
+        return places[self._rank[places].argsort()]
 
     def of_leaf(self, queue: int) -> Ints:
         """Places of those of one queue that may be reclaimed, the dearest first."""
@@ -319,10 +320,11 @@ class Victims:
 
     def _held_by(self, some: Ints) -> Ints:
         """Rows of the tables of what these hold, in their order."""
-        first, count = self._first[some], self._count[some]
-        whole = int(count.sum())
-        if whole == len(some) and count.all():
+        first = self._first[some]
+        if self._one_each:
             return first
+        count = self._count[some]
+        whole = int(count.sum())
         return np.repeat(first - np.cumsum(count) + count, count) + np.arange(whole)
 
     def movable(self, room: Room, nodes: Bools, rules: Rules) -> Bools:

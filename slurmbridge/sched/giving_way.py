@@ -11,6 +11,7 @@ import functools
 from collections.abc import Mapping, Sequence
 
 import msgspec
+import numpy as np
 
 from slurmbridge.model.job import Job
 from slurmbridge.model.plan import Eviction, Nomination
@@ -195,7 +196,7 @@ class GivingWay:
         mild = victims.starts[allowed]
         begun = allowed[~mild]
         mild[~mild] = payers.leave_enough(leaf, ask, victims.leaf[begun], victims.charge[begun])
-        gently = allowed if mild.all() else allowed[mild]
+        gently = allowed if np.count_nonzero(mild) == len(mild) else allowed[mild]
         tries = (
             (gently, reclaiming.mildly(market, leaf, ask, rule), self._kind("mildly", *kind)),
             (allowed, rule, number),

@@ -108,7 +108,7 @@ class RoomMaker:
 
     def _alive(self, some: Ints) -> Ints:
         alive = self.victims.alive[some]
-        return some if alive.all() else some[alive]
+        return some if np.count_nonzero(alive) == len(some) else some[alive]
 
     def find(self, waiting: Waiting, view: PartitionView, tries: Sequence[Try]) -> Found | None:
         """By the first of some ways that there is."""

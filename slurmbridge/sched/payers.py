@@ -116,13 +116,15 @@ class Payers:
 
     def _leaving_quota(self, places: Ints, queue: int, resources: list[int], runs: Takeable) -> Ints:
         """Those that leave a queue its quota: nobody is left below it for one who is above it."""
-        charges, kept = runs.charge[places], runs.starts[places]
-        enough = np.ones(len(places), dtype=np.bool_)
+        charges, starts = runs.charge[places], runs.starts[places]
+        held, quota = self._market.ledger.allocated[queue], self._quotas[queue]
         for resource in resources:
             lost = charges[:, resource]
-            left = self._held[resource, queue] - lost + 2 * TOLERANCE
-            enough &= (lost <= 0) | (left >= self._quota[resource, queue])
-        return places[enough | kept]
+            left = held[resource] - lost + 2 * TOLERANCE
+            kept = (lost <= 0) | (left >= quota[resource]) | starts
+            if np.count_nonzero(kept) < len(kept):
+                places, charges, starts = places[kept], charges[kept], starts[kept]
+        return places
 
     def leave_enough(self, leaf: int, ask: Vector, leaves: Ints, charges: Floats) -> Bools:
         """By piece of work, given by its leaf and what it holds: `gates.leaves_enough` of it alone."""
@@ -137,7 +139,7 @@ class Payers:
         for queues in (slice(None), theirs):  # by leaf, what it and the queue that parts there have beyond their due
             spare = np.where(inside, self._spare_of_quota[:, queues], self._spare[:, queues])[:, leaves]
             lacks = np.maximum(charges.T - spare, 0.0) - np.maximum(-spare, 0.0)
-            kept &= (lacks < least).all(axis=0)
+            kept &= np.logical_and.reduce(lacks < least, axis=0)
         return kept
 
     def _leaves_enough(self, leaf: int, ask: Vector, payer: int, lost: Sequence[float]) -> bool:
