@@ -84,10 +84,9 @@ class Server:
     def kill(self) -> None:
         """SIGKILL to the whole server, as when its machine loses power, but for what the kernel holds."""
         assert self._process is not None
-        os.killpg(self._process.pid, signal.SIGKILL)
-        for child in children(self._process.pid):
+        for pid in (self._process.pid, *children(self._process.pid)):  # those who would begin new ones first
             with contextlib.suppress(ProcessLookupError):
-                os.kill(child, signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         self._process.wait()
 
     @contextlib.contextmanager
