@@ -17,6 +17,7 @@ from alembic.migration import MigrationContext
 from slurmbridge.commands.effects import JobFilter
 from slurmbridge.errors import StoreError
 from slurmbridge.store import migrate, postgresql_server, queries, schema, tables
+from slurmbridge.store.place import find, open_store
 from slurmbridge.store.postgresql import PostgresqlStore
 from slurmbridge.store.postgresql_server import PostgresqlServer
 from slurmbridge.store.protocol import Limits, PutJobs, Store
@@ -239,6 +240,40 @@ def test_a_password_is_in_no_message(server: Server, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read") as found:
         PostgresqlStore(f"postgresql://{ROLE}:open-sesame@/records?hosst={tmp_path}")
     assert "open-sesame" not in str(found.value)
+
+
+def test_a_password_comes_from_a_file(
+    server: Server, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of our own, as a Secret is mounted for a group, or of libpq's; nobody says it in a message."""
+    server.ask("postgres", "CREATE ROLE guarded LOGIN PASSWORD 'open-sesame'")
+    server.ask("postgres", f"ALTER SCHEMA {url.rpartition('%3D')[2]} OWNER TO guarded")
+    rules = server.folder / "data/pg_hba.conf"
+    rules.write_text(f"local all guarded scram-sha-256\n{rules.read_text()}")
+    server.ask("postgres", "SELECT pg_reload_conf()")
+    state, file = tmp_path / "state", tmp_path / "url"
+    state.mkdir()
+    without = url.replace(f"//{ROLE}@", "//guarded@")
+    with pytest.raises(StoreError, match="no password supplied; see that the server is up"):
+        open_store(find(str(state), without))
+    file.write_text(without.replace("//guarded@", "//guarded:wrong-sesame@"))
+    file.chmod(0o440)
+    with pytest.raises(StoreError, match=r'password authentication failed for user "guarded"; see that') as found:
+        open_store(find(str(state), str(file)))
+    assert "sesame" not in str(found.value)
+    file.chmod(0o640)
+    file.write_text(without.replace("//guarded@", "//guarded:open-sesame@"))
+    store = open_store(find(str(state), str(file)))
+    put(store, insertion(job(1)))
+    store.close()
+    libpq_s = tmp_path / "pgpass"
+    libpq_s.write_text("*:*:*:guarded:open-sesame\n")
+    libpq_s.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(libpq_s))
+    store = open_store(find(str(state), without))
+    assert len(store.load(0.0).jobs) == 1
+    store.close()
+    assert "sesame" not in (state / "database").read_text()
 
 
 # one daemon
