@@ -51,7 +51,7 @@ class Running:
     def __init__(self, core: Core, runtime: Runtime, blobs: Blobs, daemon_addr: str) -> None:
         self.core, self.runtime, self.blobs, self.daemon_addr = core, runtime, blobs, daemon_addr
         self.evictions: Evictions
-        self.reading: set[asyncio.Task[None]] = set()  # what is needed for launches
+        self.reading: dict[RunKey, asyncio.Task[None]] = {}  # what is needed for launches
 
     # ---- starting ----
 
@@ -60,19 +60,23 @@ class Running:
         for job in jobs:
             if all(self.blobs.holds(sha) for sha in (job.spec.script_sha, job.spec.env_sha) if sha):
                 self._launch(job, self.blobs.get(job.spec.script_sha), self.blobs.get(job.spec.env_sha))
-            else:
-                task = asyncio.get_running_loop().create_task(self._read_and_launch(job))
-                self.reading.add(task)
-                task.add_done_callback(self.reading.discard)
+            elif _key(job) not in self.reading:  # a supervisor asks for its launch whenever it dials in
+                self.reading[_key(job)] = asyncio.get_running_loop().create_task(self._read_and_launch(job))
 
     async def _read_and_launch(self, job: Job) -> None:
+        try:
+            self._launch(job, *await self._read(job))
+        finally:
+            del self.reading[_key(job)]
+
+    async def _read(self, job: Job) -> tuple[bytes | None, bytes | None]:
+        """Script and environment; a run is durable, and begins when they can be read."""
         spec = job.spec
         while True:
             try:
                 script = await self.blobs.fetch(spec.script_sha) if spec.script_sha else None
-                self._launch(job, script, await self.blobs.fetch(spec.env_sha))
-                return
-            except StoreError as fault:  # the run is durable, and begins when its script can be read
+                return script, await self.blobs.fetch(spec.env_sha)
+            except StoreError as fault:
                 log.warning("event=launch.waits job=%d reason=%r", job.job_id, str(fault))
                 await asyncio.sleep(READ_AGAIN_S)
 

@@ -136,7 +136,7 @@ class Site:
                 break
         for _ in range(8):
             await asyncio.sleep(0)
-        await asyncio.gather(*self.controller.running.reading)
+        await asyncio.gather(*self.controller.running.reading.values())
 
     def planned_nodes(self) -> Sequence[Node]:
         """As the planner was told of them."""

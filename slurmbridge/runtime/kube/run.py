@@ -41,6 +41,7 @@ class Run:
         "host_names",
         "is_ended",
         "is_launched",
+        "is_unwanted",
         "key",
         "launch",
         "make",
@@ -63,6 +64,7 @@ class Run:
         self.end: Ended | None = None  # told by its supervisor; its pods may still be there
         self.rests = False  # its node did not take it, and that is told after a pause
         self.is_ended = False
+        self.is_unwanted = False  # whoever asks for its launch is told that there is none
         self.why: tuple[str, str] = ("", "")  # why it has to end, and a message, as far as decided here
         self.timer: asyncio.TimerHandle | None = None
 

@@ -29,6 +29,7 @@ from slurmbridge.reconcile.trouble import Patience, Trouble
 from slurmbridge.runtime.kube.api import Api
 from slurmbridge.runtime.kube.devices import Access, Denied, DeviceNews, Known, Taken, unheard
 from slurmbridge.runtime.kube.gangs import Broken, Cleared, Dead, Gangs, News
+from slurmbridge.runtime.kube.greeting import put_off, refuse
 from slurmbridge.runtime.kube.holding import Holding
 from slurmbridge.runtime.kube.keeping import Keeping
 from slurmbridge.runtime.kube.node_watch import NodeWatch
@@ -44,7 +45,6 @@ PROVED = 1 << 30
 """Sequence number of reports made here: above any that a supervisor gives."""
 PARTING_S = 10.0
 """From the end of one pod of a gang until the others are ended too."""
-UNWANTED_S = 60.0
 KILL_WAIT_S = 30
 """Of a run that was found: the least that its pods have."""
 HELD_S = 30.0
@@ -165,17 +165,17 @@ class KubeRuntime(Orders):
         """A supervisor dialled in whose pod was proved to be of this run and rank. The link is the runtime's from here."""
         run = self._runs.get(key)
         if run is None and not self._knows_runs:
-            attach(lambda kind, load: None, lambda: None).close()  # it dials in again
+            put_off(attach)
             return
         is_new = not token
         if run is None or (not is_new and run.token and not hmac.compare_digest(token.encode(), run.token.encode())):
-            self._refuse(attach)
+            refuse(attach, self._loop)
             return
         if is_new and run.launch is None:  # it was found, and had not begun: its launch is asked for again
             run.is_launched = run.is_launched and rank != 0
             self._listener(Lost(key=key, sequence=PROVED, time=self._clock(), message=NEVER_STARTED))
-            if run.launch is None:
-                self._refuse(attach)
+            if run.launch is None:  # what it needs is being read, or nobody wants it any more
+                refuse(attach, self._loop) if run.is_unwanted else put_off(attach)
                 return
         run.token = run.token or token
         self._attach(run, rank, attach, is_new)
@@ -200,11 +200,6 @@ class KubeRuntime(Orders):
     def _lost(self, run: Run, rank: int) -> None:
         """It dials in again, or its pod ends."""
         run.channels.pop(rank, None)
-
-    def _refuse(self, attach: Attach) -> None:
-        channel = attach(lambda kind, load: None, lambda: None)
-        channel.send(wire.UNWANTED)
-        self._loop.call_later(UNWANTED_S, channel.close)
 
     def _told(self, run: Run, kind: bytes, payload: bytes) -> None:
         report = report_of(run.key, wire.decode(payload)) if kind == wire.REPORT else None
@@ -252,6 +247,7 @@ class KubeRuntime(Orders):
             run.channels[0].send(wire.ACK, wire.encode({"sequence": sequence}))
         if run.is_ended:
             self._gangs.release(key)
+        run.is_unwanted = run.is_unwanted or sequence == PROVED
 
     def kill(self, key: RunKey, why: str) -> None:
         run = self._runs.setdefault(key, Run(key))

@@ -129,6 +129,7 @@ class KubeBench:
         self.endings: list[Ending] = []
         self.is_mute = False  # supervisors cannot reach the daemon with what they have to say
         self.answers = True  # the daemon stores reports
+        self.reads_s = 0.0  # what a launch needs has to be read first
         self.ahead_s = 0.0
         self.has_kubelets = True
         self.has_supervisors = True  # else pods run, and nobody dials in by himself
@@ -151,7 +152,10 @@ class KubeBench:
             return
         self.reports.append(report)
         if isinstance(report, Lost) and report.message == NEVER_STARTED and report.key in self._launches:
-            self.runtime.launch(self._launches[report.key])
+            if self.reads_s:
+                asyncio.get_running_loop().call_later(self.reads_s, self.runtime.launch, self._launches[report.key])
+            else:
+                self.runtime.launch(self._launches[report.key])
         elif self.answers and not isinstance(report, Lost):
             self.runtime.acknowledge(report.key, report.sequence)
 
@@ -230,6 +234,7 @@ class Quiet:
 
     def __init__(self) -> None:
         self.sent: list[tuple[bytes, bytes]] = []
+        self.is_closed = False
 
     def attach(self, on_frame: Callable[[bytes, bytes], None], on_lost: Callable[[], None]) -> Quiet:
         self.hear, self.lost = on_frame, on_lost
@@ -239,7 +244,7 @@ class Quiet:
         self.sent.append((kind, payload))
 
     def close(self) -> None:
-        pass
+        self.is_closed = True
 
     def token(self) -> str:
         """That of the launch that came."""

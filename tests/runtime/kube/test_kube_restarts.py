@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from slurmbridge.errors import RuntimeFault
-from slurmbridge.runtime.protocol import Lost
+from slurmbridge.runtime.kube.runtime import PROVED
+from slurmbridge.runtime.protocol import Lost, RunKey
 from slurmbridge.wire import supervisor as wire
 from tests.runtime.kube.paper_pods import GANG, TICK_S, KubeBench, Quiet, run
 
@@ -91,5 +92,42 @@ def test_a_supervisor_that_is_back_before_its_daemon_knows_its_runs_is_not_sent_
         await bench.runtime.adopt([key])
         end = await bench.end()
         assert end.status == 5 << 8
+
+    run(rule)
+
+
+async def _never_asked(bench: KubeBench) -> RunKey:
+    """A run whose pod is there, and whose daemon died before its supervisor had dialled in."""
+    bench.has_supervisors = False
+    key = bench.launch(1, b"exit 3\n")
+    await bench.hears(lambda: bool(bench.runtime.pods(key)))
+    await bench.runtime.stop(end_jobs=False)
+    await bench.start()
+    await bench.runtime.adopt([key])
+    return key
+
+
+def test_a_supervisor_whose_launch_is_still_being_read_dials_in_again() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.reads_s = 0.1
+        key = await _never_asked(bench)
+        early, again = Quiet(), Quiet()
+        bench.runtime.welcome(early.attach, key, 0, "")
+        assert (early.sent, early.is_closed) == ([], True)
+        await asyncio.sleep(3 * bench.reads_s)
+        bench.runtime.welcome(again.attach, key, 0, "")
+        assert again.token()
+
+    run(rule)
+
+
+def test_a_supervisor_whose_launch_nobody_wants_any_more_is_sent_away() -> None:
+    async def rule(bench: KubeBench) -> None:
+        bench.reads_s = 1000
+        key = await _never_asked(bench)
+        bench.runtime.acknowledge(key, PROVED)  # as a daemon says that knows no such run
+        refused = Quiet()
+        bench.runtime.welcome(refused.attach, key, 0, "")
+        assert [kind for kind, _ in refused.sent] == [wire.UNWANTED]
 
     run(rule)
