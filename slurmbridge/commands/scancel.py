@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from slurmbridge import SLURM_VERSION
 from slurmbridge.commands.effects import (
@@ -76,7 +77,7 @@ def main(call: Call, site: Site) -> Command:
         yield Print("".join(line + "\n" for line in problem), 2)
         return 1
     items = _chosen(asked, call, site)
-    if not items and not asked.targets and asked.verbose > 0:
+    if not items and asked.verbose > 0 and not _is_any_meant(asked, site):
         names = "".join(f"{name}={value} " for name, value in asked.filters)
         yield Print(f"scancel: error: No active jobs match ALL job filters, including: {names}\n", 2)
     if not asked.interactive:
@@ -97,10 +98,11 @@ def main(call: Call, site: Site) -> Command:
 def _chosen(asked: Request, call: Call, site: Site) -> list[Item]:
     matches = _matcher(asked)
     if asked.targets:
-        found = [_named(target, site) for target in asked.targets]
         if not asked.filters:
-            return found
-        return [item for item in found if item.job is None or matches(item.job)]
+            return [_named(target, site) for target in asked.targets]
+        found = [item for target in asked.targets for item in _among(target, site)]
+        meant = [item for item in found if item.job is None or matches(item.job)]
+        return sorted(meant, key=lambda item: item.job is not None)  # slurmctld's scancel looks for ids first
     matching = [job for job in site.jobs() if matches(job) and _is_whole(job)]
     per_array = Counter(job.array_job_id for job in matching if job.array_job_id)
     whole = {
@@ -113,6 +115,23 @@ def _chosen(asked: Request, call: Call, site: Site) -> list[Item]:
         items.append(_of_queue(job, job.array_job_id in whole and not asked.interactive, job.array_job_id in asked_for))
         asked_for.add(job.array_job_id)
     return items
+
+
+def _is_any_meant(asked: Request, site: Site) -> bool:
+    """Whether the filters choose anything of the queue, whatever ids are given with them."""
+    matches = _matcher(asked)
+    return bool(asked.targets and not asked.filters) or any(map(matches, site.jobs()))
+
+
+def _among(target: Target, site: Site) -> list[Item]:
+    """What filters choose from: of an array each job by itself, tasks that wait together as one; each task that is named."""
+    if target.tasks is not None:
+        each = [replace(target, text=f"{target.job_id}_{task}", tasks=(task,)) for task in target.tasks]
+        return [_named(one, site) for one in each]
+    family = site.jobs_of_array(target.job_id)
+    if not family or target.step is not None:
+        return [_named(target, site)]
+    return [_of_queue(job, False, False) for job in sorted(family, key=lambda job: job.array_task_id is None)]
 
 
 def _of_queue(job: Job, is_whole: bool, is_covered: bool) -> Item:
@@ -243,7 +262,7 @@ def _cancel(item: Item, asked: Request, outcome: Outcome | None) -> Command:
     change = _change(item, asked)
     code = 0
     for attempt in range(MAX_RETRIES + 1):
-        if asked.verbose > 0 and attempt == 0:
+        if asked.verbose > 0 and attempt == 0 and (item.job is not None or not asked.filters):
             yield Print(f"scancel: {_announcement(item, asked)}\n", 2)
         if outcome is None or attempt:
             outcome = yield change

@@ -20,6 +20,8 @@ def site() -> SampleSite:
             running(13, ("n1",), name="runner"),
             job(14, name="other", uid=1002, gid=1002, user="bob"),
             job(20, name="arr", array_job_id=20, tasks=((0, 2, 1),)),
+            job(30, name="mixed", array_job_id=30, tasks=((2, 6, 1),)),
+            running(31, ("n2",), name="mixed", array_job_id=30, array_task_id=1, uid=1003, gid=1003, user="carol"),
         ]
     )
 
@@ -110,6 +112,39 @@ def test_refusals_set_the_exit_code(line: str, errno: SlurmErrno, err: str, code
 )  # fmt: skip
 def test_ids_and_filters_choose_jobs(line: str, asked: Sequence[Change]) -> None:
     assert run(line)[3] == list(asked)
+
+
+WAITING = Change(verb="cancel", job_id=30, array_tasks=(2, 3, 4, 5, 6), signal=9)
+
+
+def task(number: int) -> Change:
+    return Change(verb="cancel", job_id=30, array_tasks=(number,), signal=9)
+
+
+@pytest.mark.parametrize(
+    ("line", "asked", "err", "code"),
+    [
+        ("-t PENDING 30", [WAITING], "scancel: Terminating job 30_[2-6]\n", 0),
+        ("-t RUNNING 30", [task(1)], "scancel: Terminating job 30_1\n", 0),
+        ("-w n2 30", [task(1)], "scancel: Terminating job 30_1\n", 0),
+        ("-n mixed 30", [task(1), WAITING], "scancel: Terminating job 30_1\nscancel: Terminating job 30_[2-6]\n", 0),
+        ("-t PENDING 30_[1-3]", [task(2), task(3)], "scancel: Terminating job 30_2\nscancel: Terminating job 30_3\n", 0),
+        ("-t PENDING 30_1", [], "", 0),
+        ("-t RUNNING 30_2 30_1", [task(1)], "scancel: Terminating job 30_1\n", 0),
+        ("-t SUSPENDED 30", [], "scancel: error: No active jobs match ALL job filters, including: state=SUSPENDED \n", 0),
+        ("-n other 30", [], "", 0),
+        ("-t PENDING 30 999", [WAITING], "scancel: error: Kill job error on job id 999: Invalid job id specified\n"
+         "scancel: Terminating job 30_[2-6]\n", 1),
+    ],
+)  # fmt: skip
+def test_filters_choose_among_the_tasks_of_the_arrays_that_are_named(
+    line: str, asked: Sequence[Change], err: str, code: int
+) -> None:
+    """`scancel -t PENDING ARRAY` must not end what runs."""
+    unknown = [said(SlurmErrno.INVALID_JOB_ID)] if "999" in line else []
+    _, told, status, done = run(f"scancel -v {line}", *unknown)
+    assert [change for change in done if change.job_id == 30] == asked
+    assert (told, status) == (err, code)
 
 
 def test_interactive_asks_first() -> None:
