@@ -83,6 +83,8 @@ def settle(
             return _requeued(job, death, status, time, usage, special=special)
     if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.may_requeue and not gives_way):
         return _requeued(job, death, status, time, usage)
+    if death is Death.LAUNCH and job.spec.is_batch and not job.may_requeue:  # so slurmctld does it, as root
+        return Settled(ended=replace(_ended(job, Death.CANCEL, 0, time, usage), exit_code=0, cancelled_by=0))
     if death is Death.LAUNCH and job.spec.is_batch:
         return _requeued(job, Death.REQUEUE_HOLD, status, time, usage, reason=Reason.LAUNCH_FAILURE, admin=True)
     return Settled(ended=_ended(job, death, status, time, usage))

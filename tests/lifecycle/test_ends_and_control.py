@@ -61,6 +61,13 @@ def test_a_node_failure_ends_a_job_that_may_not_be_requeued() -> None:
     assert settled.again is None
 
 
+def test_a_failed_launch_of_a_job_that_may_not_be_requeued_cancels_it_as_slurmctld_does() -> None:
+    settled = settle(running(of=spec(requeue=False)), Death.LAUNCH, 0, NOW)
+    ended = settled.ended
+    assert (settled.again, ended.state, ended.reason) == (None, JobState.CANCELLED, Reason.NONE)
+    assert (ended.exit_code, ended.cancelled_by) == (0, 0)
+
+
 def test_a_failed_launch_is_requeued_held_by_the_administrator() -> None:
     again = settle(running(), Death.LAUNCH, 0, NOW).again
     assert again is not None
