@@ -62,6 +62,8 @@ _REASONS = {
     Death.LAUNCH: Reason.LAUNCH_FAILURE,
     Death.OUT_OF_MEMORY: "OutOfMemory",
 }
+LAUNCH_FAILED = "launch failed requeued held"
+"""What squeue and scontrol show as the reason of such a job."""
 _AGAIN = (Death.REQUEUE, Death.REQUEUE_HOLD)
 _AGAIN_IF_ALLOWED = (Death.NODE_FAIL, Death.PREEMPT)
 
@@ -83,10 +85,15 @@ def settle(
             return _requeued(job, death, status, time, usage, special=special)
     if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.may_requeue and not gives_way):
         return _requeued(job, death, status, time, usage)
-    if death is Death.LAUNCH and job.spec.is_batch and not job.may_requeue:  # so slurmctld does it, as root
-        return Settled(ended=replace(_ended(job, Death.CANCEL, 0, time, usage), exit_code=0, cancelled_by=0))
+    if (
+        death is Death.LAUNCH and job.spec.is_batch and not job.may_requeue
+    ):  # slurmctld cancels it as root, and says not why
+        ended = _ended(job, Death.CANCEL, 0, time, usage)
+        return Settled(ended=replace(ended, exit_code=0, cancelled_by=0, reason=Reason.LAUNCH_FAILURE))
     if death is Death.LAUNCH and job.spec.is_batch:
-        return _requeued(job, Death.REQUEUE_HOLD, status, time, usage, reason=Reason.LAUNCH_FAILURE, admin=True)
+        held = _requeued(job, Death.REQUEUE_HOLD, status, time, usage, reason=Reason.LAUNCH_FAILURE)
+        assert held.again is not None
+        return Settled(ended=held.ended, again=replace(held.again, reason_text=LAUNCH_FAILED))
     return Settled(ended=_ended(job, death, status, time, usage))
 
 

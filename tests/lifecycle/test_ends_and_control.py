@@ -64,14 +64,17 @@ def test_a_node_failure_ends_a_job_that_may_not_be_requeued() -> None:
 def test_a_failed_launch_of_a_job_that_may_not_be_requeued_cancels_it_as_slurmctld_does() -> None:
     settled = settle(running(of=spec(requeue=False)), Death.LAUNCH, 0, NOW)
     ended = settled.ended
-    assert (settled.again, ended.state, ended.reason) == (None, JobState.CANCELLED, Reason.NONE)
+    assert (settled.again, ended.state, ended.reason) == (None, JobState.CANCELLED, Reason.LAUNCH_FAILURE)
     assert (ended.exit_code, ended.cancelled_by) == (0, 0)
 
 
-def test_a_failed_launch_is_requeued_held_by_the_administrator() -> None:
+def test_a_failed_launch_is_requeued_held_and_its_user_may_release_it() -> None:
     again = settle(running(), Death.LAUNCH, 0, NOW).again
     assert again is not None
-    assert (again.priority, again.held_by) == (0, "admin")
+    assert (again.priority, again.held_by) == (0, "user")
+    assert (again.reason, again.reason_text) == (Reason.LAUNCH_FAILURE, "launch failed requeued held")
+    released = control.release(again, operator=False, now=NOW)
+    assert isinstance(released, control.Changed) and released.jobs[0].reason_text == ""
 
 
 def test_an_allocation_that_its_node_did_not_take_is_not_begun_again_without_its_caller() -> None:
