@@ -85,16 +85,19 @@ def settle(
             return _requeued(job, death, status, time, usage, special=special)
     if death in _AGAIN or (death in _AGAIN_IF_ALLOWED and job.may_requeue and not gives_way):
         return _requeued(job, death, status, time, usage)
-    if (
-        death is Death.LAUNCH and job.spec.is_batch and not job.may_requeue
-    ):  # slurmctld cancels it as root, and says not why
+    if death is Death.LAUNCH and job.spec.is_batch:
+        return _not_launched(job, status, time, usage)
+    return Settled(ended=_ended(job, death, status, time, usage))
+
+
+def _not_launched(job: Job, status: int, time: float, usage: Usage | None) -> Settled:
+    """A batch job waits for its user to release it. One that may not begin again is cancelled by root; slurmctld says not why."""
+    if not job.may_requeue:
         ended = _ended(job, Death.CANCEL, 0, time, usage)
         return Settled(ended=replace(ended, exit_code=0, cancelled_by=0, reason=Reason.LAUNCH_FAILURE))
-    if death is Death.LAUNCH and job.spec.is_batch:
-        held = _requeued(job, Death.REQUEUE_HOLD, status, time, usage, reason=Reason.LAUNCH_FAILURE)
-        assert held.again is not None
-        return Settled(ended=held.ended, again=replace(held.again, reason_text=LAUNCH_FAILED))
-    return Settled(ended=_ended(job, death, status, time, usage))
+    held = _requeued(job, Death.REQUEUE_HOLD, status, time, usage, reason=Reason.LAUNCH_FAILURE)
+    assert held.again is not None
+    return Settled(ended=held.ended, again=replace(held.again, reason_text=LAUNCH_FAILED))
 
 
 def _ended(job: Job, death: Death, status: int, time: float, usage: Usage | None) -> Job:
