@@ -131,8 +131,9 @@ def test_a_gang_runs_as_its_submitter_and_leaves_nothing(
     program.parent.mkdir()
     program.write_text(FOREVER)
     program.chmod(0o755)
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):  # pods of others look into it
+        if "pytest" in str(folder):
+            folder.chmod(0o755)
     where = site(space, supervisor="hostPath", supervisor_path=str(tmp_path))
 
     async def rule(daemon: Daemon) -> None:
