@@ -6,7 +6,7 @@ UNIT := not slow and not root and not processes
 PURE := $(addprefix tests/,lang sched submit fields wire lifecycle manifest conf commands)
 SOURCES := slurmbridge tests integration docs k8s setup.py
 
-.PHONY: help setup demo test check check-code unit unit-pure unit-rest format integration scenario bench soak replay docs lock clean
+.PHONY: help setup demo test check check-code unit unit-pure unit-rest unit-waits format integration scenario bench soak replay docs lock clean
 .DEFAULT_GOAL := help
 
 help:
@@ -22,7 +22,7 @@ test: setup ## the whole test suite
 	$(PY) -m pytest tests
 
 check: setup ## format, lint, types, layers, unit tests
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target unit-rest check-code unit-pure
+	@$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target unit-waits unit-rest check-code unit-pure
 
 check-code:
 	$(VENV)/bin/ruff format --check --output-format=concise $(SOURCES)
@@ -31,13 +31,16 @@ check-code:
 	$(VENV)/bin/lint-imports --no-logo
 
 unit: setup ## unit tests alone
-	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target unit-rest unit-pure
+	@$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target unit-waits unit-rest unit-pure
 
-unit-pure: # two halves of much the same length, for two CPUs
+unit-pure: # with the next one two halves of much the same length, for two CPUs
 	$(PY) -m pytest --quiet $(PURE) -m "$(UNIT)"
 
 unit-rest:
-	$(PY) -m pytest --quiet tests $(PURE:%=--ignore=%) -m "$(UNIT)"
+	$(PY) -m pytest --quiet tests $(PURE:%=--ignore=%) --ignore=tests/runtime -m "$(UNIT)"
+
+unit-waits: # a minute of waiting for servers on paper, and little for a CPU to do
+	$(PY) -m pytest --quiet tests/runtime -m "$(UNIT)"
 
 format: setup ## format the code
 	$(VENV)/bin/ruff format $(SOURCES)
