@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,21 +18,10 @@ from slurmbridge.store.place import find, open_store
 from slurmbridge.store.postgresql import PostgresqlStore
 from slurmbridge.store.protocol import PutAccounting, PutMark, PutNodes, PutSteps, Store
 from slurmbridge.store.sqlite import SqliteStore
-from tests.store.postgresql import Server, running
+from tests.store.postgresql import Server
 from tests.store.records import finished, insertion, job, put, replace, step
 
 pytestmark = pytest.mark.processes
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def url(server: Server) -> str:
-    return server.records()
 
 
 def fill(store: Store) -> None:

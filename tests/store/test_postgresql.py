@@ -22,21 +22,10 @@ from slurmbridge.store.postgresql import PostgresqlStore
 from slurmbridge.store.postgresql_server import PostgresqlServer
 from slurmbridge.store.protocol import Limits, PutJobs, Store
 from tests.store.contract import StoreContract
-from tests.store.postgresql import ROLE, Server, running
+from tests.store.postgresql import ROLE, Server
 from tests.store.records import allocation, finished, insertion, job, put
 
 pytestmark = pytest.mark.processes
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def url(server: Server) -> str:
-    return server.records()
 
 
 class TestPostgresqlStore(StoreContract):

@@ -22,23 +22,12 @@ from slurmbridge.store import postgresql_server
 from slurmbridge.store.postgresql import PostgresqlStore
 from slurmbridge.store.protocol import Op, PutAccounting, PutJobs
 from tests.store.cutting_proxy import CuttingProxy
-from tests.store.postgresql import Server, running
+from tests.store.postgresql import Server
 from tests.store.records import finished, insertion, job, outcome, put
 
 pytestmark = pytest.mark.processes
 NOTED = Accounting(), (Transaction(time=1.0, action="Add Users", actor="root"),)
 """An op that would be seen if it happened twice: transactions have no key of their own."""
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def url(server: Server) -> str:
-    return server.records()
 
 
 @pytest.fixture
