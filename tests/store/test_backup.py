@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from slurmbridge.errors import StoreError
 from slurmbridge.store import backup
 from slurmbridge.store.protocol import PutMark
 from slurmbridge.store.sqlite import SqliteStore
+from tests.store.copied import while_written
 from tests.store.records import finished, insertion, job, put
 
 
@@ -24,28 +24,9 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_backup_holds_what_was_committed_before_it_and_nothing_half(path: Path, tmp_path: Path) -> None:
     store = SqliteStore(path)
-    stop, stored = threading.Event(), [0]
-
-    def submit() -> None:
-        number = 1
-        while not stop.is_set():
-            put(store, insertion(job(number), job(number + 1), blobs=((f"{number:064x}", bytes(5000)),)))
-            stored[0] = number + 1
-            number += 2
-
-    writer = threading.Thread(target=submit)
-    writer.start()
-    while stored[0] < 40:
-        time.sleep(0.002)
-    for number in range(5):
-        before = stored[0]
-        copy = tmp_path / f"copy{number}.db"
-        found = backup.save(path, copy)
-        assert found.runs >= before and found.runs % 2 == 0 and found.next_job_id == found.runs + 1
-        assert copy.stat().st_mode & 0o777 == 0o600
-    stop.set()
-    writer.join()
-    store.close()
+    copies = [tmp_path / f"copy{number}.db" for number in range(5)]
+    found = while_written(store, partial(backup.save, path), copies)
+    assert {copy.stat().st_mode & 0o777 for copy in copies} == {0o600}
     again = SqliteStore(tmp_path / "copy4.db")
     assert [one.job_id for one in again.load(0.0).jobs] == list(range(1, found.runs + 1))
     again.close()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from slurmbridge.store.place import find, open_store
 from slurmbridge.store.postgresql import PostgresqlStore
 from slurmbridge.store.protocol import PutAccounting, PutMark, PutNodes, PutSteps, Store
 from slurmbridge.store.sqlite import SqliteStore
+from tests.store.copied import while_written
 from tests.store.postgresql import Server
 from tests.store.records import finished, insertion, job, put, replace, step
 
@@ -104,26 +104,7 @@ def test_two_sets_of_records_are_never_mixed(url: str, tmp_path: Path) -> None:
 
 def test_a_backup_of_a_server_holds_what_was_committed_before_it_and_nothing_half(url: str, tmp_path: Path) -> None:
     store = PostgresqlStore(url)
-    stop, stored = threading.Event(), [0]
-
-    def submit() -> None:
-        number = 1
-        while not stop.is_set():
-            put(store, insertion(job(number), job(number + 1), blobs=((f"{number:064x}", bytes(5000)),)))
-            stored[0] = number + 1
-            number += 2
-
-    writer = threading.Thread(target=submit)
-    writer.start()
-    while stored[0] < 40:
-        time.sleep(0.002)
-    for number in range(3):
-        before = stored[0]
-        found = portable.save(url, tmp_path / f"copy{number}.db")
-        assert found.runs >= before and found.runs % 2 == 0 and found.next_job_id == found.runs + 1
-    stop.set()
-    writer.join()
-    store.close()
+    while_written(store, partial(portable.save, url), [tmp_path / f"copy{number}.db" for number in range(3)])
     with pytest.raises(StoreError, match="exists: a backup never overwrites one"):
         portable.save(url, tmp_path / "copy0.db")
     assert len(list(tmp_path.iterdir())) == 3

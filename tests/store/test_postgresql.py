@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,64 +19,29 @@ from slurmbridge.store import migrate, postgresql_server, queries, schema, table
 from slurmbridge.store.place import find, open_store
 from slurmbridge.store.postgresql import PostgresqlStore
 from slurmbridge.store.postgresql_server import PostgresqlServer
-from slurmbridge.store.protocol import Limits, PutJobs, Store
-from tests.store.contract import StoreContract
+from slurmbridge.store.protocol import Limits, PutJobs
+from tests.store.durable import DurableContract
 from tests.store.postgresql import ROLE, Server
 from tests.store.records import allocation, finished, insertion, job, put
 
 pytestmark = pytest.mark.processes
 
 
-class TestPostgresqlStore(StoreContract):
+class TestPostgresqlStore(DurableContract):
     @pytest.fixture(autouse=True)
     def place(self, url: str) -> None:
         self.url = url
 
-    def make(self, folder: Path) -> Store:
+    def make(self, folder: Path) -> PostgresqlStore:
         return PostgresqlStore(self.url)
 
 
-def test_everything_is_there_after_closing_and_opening_again(url: str) -> None:
+def test_records_keep_their_identity(url: str) -> None:
     store = PostgresqlStore(url)
-    put(store, insertion(job(1)), insertion(finished(2)))
-    before, identity = store.load(0.0), store.identity
     store.close()
-    store = PostgresqlStore(url)
-    assert store.load(0.0) == before and store.identity == identity
-    put(store, PutJobs(jobs=(finished(2),)))
-    assert store.load(0.0).usage[0].wall_s == 60.0
-    store.close()
-
-
-def test_what_is_queued_when_the_store_closes_is_committed(url: str) -> None:
-    store = PostgresqlStore(url)
-    errors: list[Exception | None] = []
-    for number in range(1, 200):
-        store.write([insertion(job(number))], errors.append, droppable=True)
-    store.close()
-    assert errors == [None] * 199 and store.commits < 199
-
-
-def test_writers_and_readers_of_many_threads_do_not_disturb_each_other(url: str) -> None:
-    store = PostgresqlStore(url)
-    failures: list[Exception] = []
-
-    def work(first: int) -> None:
-        try:
-            for number in range(first, first + 25):
-                put(store, insertion(job(number)))
-                store.load(0.0)
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(first,)) for first in (100, 200, 300, 400)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert len(store.load(0.0).jobs) == 100
-    store.close()
+    again = PostgresqlStore(url)
+    assert again.identity == store.identity
+    again.close()
 
 
 def test_a_commit_is_durable_whatever_the_server_is_set_to(server: Server, url: str) -> None:

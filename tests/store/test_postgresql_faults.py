@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -22,6 +20,7 @@ from slurmbridge.store import postgresql_server
 from slurmbridge.store.postgresql import PostgresqlStore
 from slurmbridge.store.protocol import Op, PutAccounting, PutJobs
 from tests.store.cutting_proxy import CuttingProxy
+from tests.store.killed import check, killed, writing
 from tests.store.postgresql import Server
 from tests.store.records import finished, insertion, job, outcome, put
 
@@ -280,53 +279,11 @@ def test_a_session_of_its_own_that_the_server_still_has_does_not_keep_a_daemon_o
 
 # kill -9
 
-WRITER = """
-import os, sys
-from slurmbridge.store.protocol import PutJobs
-from slurmbridge.store.postgresql import PostgresqlStore
-from tests.store.records import finished, insertion, job
-
-store = PostgresqlStore(sys.argv[1])
-number = store.load(0.0).next_job_id or 1
-while True:
-    number += 1
-    def acknowledge(error, number=number):
-        if error is None:
-            os.write(1, b"%d\\n" % number)
-    store.write([insertion(job(number))], lambda error: None)
-    store.write([PutJobs(jobs=(finished(number),))], acknowledge)
-    while number % 50 == 0 and len(store._writer._queue) > 500:
-        pass
-"""
-
-
-def writing(url: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", WRITER, url], stdout=subprocess.PIPE)
-
-
-def check(url: str, acknowledged: set[int]) -> None:
-    """All that was acknowledged is there, and each run is charged once."""
-    store = PostgresqlStore(url)
-    loaded = store.load(0.0)
-    store.close()
-    assert acknowledged
-    assert acknowledged <= {job.job_id for job in loaded.jobs if job.is_finished}
-    assert loaded.next_job_id == max(job.job_id for job in loaded.jobs) + 1
-    charged = sum(row.wall_s for row in loaded.usage)
-    assert charged == pytest.approx(60.0 * sum(job.is_finished for job in loaded.jobs))
-
 
 @pytest.mark.parametrize("seed", range(3))
 def test_all_that_was_acknowledged_is_there_after_a_kill_of_the_daemon(url: str, seed: int) -> None:
-    child = writing(url)
-    assert child.stdout is not None
-    first = child.stdout.readline()
-    time.sleep(random.Random(seed).uniform(0.02, 0.25))
-    child.send_signal(signal.SIGKILL)
-    written = first + child.stdout.read()
-    child.wait()
-    child.stdout.close()
-    check(url, {int(line) for line in written.split(b"\n")[:-1]})
+    acknowledged = killed(writing(url), seed)
+    check(PostgresqlStore(url), acknowledged)
 
 
 def test_all_that_was_acknowledged_is_there_after_kills_of_the_server(server: Server, url: str) -> None:
@@ -357,4 +314,4 @@ def test_all_that_was_acknowledged_is_there_after_kills_of_the_server(server: Se
     reader.join()
     stream.close()
     assert len(acknowledged) == len(set(acknowledged))
-    check(url, set(acknowledged))
+    check(PostgresqlStore(url), set(acknowledged))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -15,30 +14,20 @@ from alembic.migration import MigrationContext
 
 from slurmbridge.errors import StoreError
 from slurmbridge.store import migrate, schema, sqlite_file
-from slurmbridge.store.protocol import Limits, PutJobs, Store
+from slurmbridge.store.protocol import Limits
 from slurmbridge.store.sqlite import SqliteStore
-from tests.store.contract import StoreContract
+from tests.store.durable import DurableContract
 from tests.store.records import finished, insertion, job, put
 
 
-class TestSqliteStore(StoreContract):
-    def make(self, folder: Path) -> Store:
+class TestSqliteStore(DurableContract):
+    def make(self, folder: Path) -> SqliteStore:
         return SqliteStore(folder / "store.db")
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
-
-
-def test_everything_is_there_after_closing_and_opening_again(path: Path) -> None:
-    store = SqliteStore(path)
-    put(store, insertion(job(1)), insertion(finished(2)))
-    before = store.load(0.0)
-    store.close()
-    store = SqliteStore(path)
-    assert store.load(0.0) == before
-    store.close()
 
 
 def test_ids_are_not_given_out_again_when_the_newest_jobs_are_purged(path: Path) -> None:
@@ -53,25 +42,6 @@ def test_ids_are_not_given_out_again_when_the_newest_jobs_are_purged(path: Path)
     store.close()
 
 
-def test_usage_is_not_charged_again_after_a_restart(path: Path) -> None:
-    store = SqliteStore(path)
-    put(store, insertion(finished(1)))
-    store.close()
-    store = SqliteStore(path)
-    put(store, PutJobs(jobs=(finished(1),)))
-    assert store.load(0.0).usage[0].wall_s == 60.0
-    store.close()
-
-
-def test_what_is_queued_when_the_store_closes_is_committed(path: Path) -> None:
-    store = SqliteStore(path)
-    errors: list[Exception | None] = []
-    for number in range(1, 200):
-        store.write([insertion(job(number))], errors.append, droppable=True)
-    store.close()
-    assert errors == [None] * 199
-
-
 def test_a_callback_that_fails_does_not_stop_the_writer(path: Path) -> None:
     store = SqliteStore(path)
 
@@ -81,28 +51,6 @@ def test_a_callback_that_fails_does_not_stop_the_writer(path: Path) -> None:
     store.write([insertion(job(1))], broken)
     put(store, insertion(job(2)))
     assert len(store.load(0.0).jobs) == 2
-    store.close()
-
-
-def test_writers_and_readers_of_many_threads_do_not_disturb_each_other(path: Path) -> None:
-    store = SqliteStore(path)
-    failures: list[Exception] = []
-
-    def work(first: int) -> None:
-        try:
-            for number in range(first, first + 25):
-                put(store, insertion(job(number)))
-                store.load(0.0)
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(first,)) for first in (100, 200, 300, 400)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert len(store.load(0.0).jobs) == 100
     store.close()
 
 
