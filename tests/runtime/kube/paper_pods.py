@@ -142,6 +142,16 @@ class KubeBench:
         )
         await self.runtime.start(self._hear, CONFIG, daemon_addr="unix:/nowhere")
 
+    async def restart(self, key: RunKey) -> None:
+        """A daemon dies, and another one knows of that run."""
+        await self.runtime.stop(end_jobs=False)
+        await self.start()
+        await self.runtime.adopt([key])
+
+    async def shown(self, key: RunKey, pods: int) -> None:
+        """Until so many pods of a run are seen."""
+        await self.hears(lambda: len(self.runtime.pods(key)) == pods)
+
     def clock(self) -> float:
         return time.time() + self.ahead_s
 

@@ -36,12 +36,10 @@ def test_ranks_of_which_some_were_launched_before_the_daemon_died_know_each_othe
     async def rule(bench: KubeBench) -> None:
         bench.has_supervisors = False
         key = bench.launch(1, b"exit 3\n", nodes=GANG)
-        await bench.hears(lambda: len(bench.runtime.pods(key)) == 2)
+        await bench.shown(key, 2)
         early, late, again = Quiet(), Quiet(), Quiet()
         bench.runtime.welcome(early.attach, key, 1, "")
-        await bench.runtime.stop(end_jobs=False)
-        await bench.start()
-        await bench.runtime.adopt([key])
+        await bench.restart(key)
         bench.runtime.welcome(late.attach, key, 0, "")
         assert isinstance(bench.reports[-1], Lost)  # its launch is asked for
         bench.runtime.welcome(again.attach, key, 1, early.token())
@@ -54,12 +52,10 @@ def test_a_late_rank_of_a_run_that_was_found_does_not_make_it_one_that_never_beg
     async def rule(bench: KubeBench) -> None:
         bench.has_supervisors = False
         key = bench.launch(1, b"exit 3\n", nodes=GANG)
-        await bench.hears(lambda: len(bench.runtime.pods(key)) == 2)
+        await bench.shown(key, 2)
         head = Quiet()
         bench.runtime.welcome(head.attach, key, 0, "")
-        await bench.runtime.stop(end_jobs=False)
-        await bench.start()
-        await bench.runtime.adopt([key])
+        await bench.restart(key)
         back = Quiet()
         bench.runtime.welcome(back.attach, key, 0, head.token())
         bench.runtime.welcome(Quiet().attach, key, 1, "")
@@ -100,10 +96,8 @@ async def _never_asked(bench: KubeBench) -> RunKey:
     """A run whose pod is there, and whose daemon died before its supervisor had dialled in."""
     bench.has_supervisors = False
     key = bench.launch(1, b"exit 3\n")
-    await bench.hears(lambda: bool(bench.runtime.pods(key)))
-    await bench.runtime.stop(end_jobs=False)
-    await bench.start()
-    await bench.runtime.adopt([key])
+    await bench.shown(key, 1)
+    await bench.restart(key)
     return key
 
 
